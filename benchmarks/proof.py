@@ -1,12 +1,12 @@
-"""Writes docs/proof.md and its plots from results.json and chaos.json, and from nothing else:
-`python -m benchmarks.proof`. A test looks that the page is what this would write."""
+"""Writes docs/proof.md, its plots and the figures in the README from results.json and chaos.json,
+and from nothing else: `python -m benchmarks.proof`. A test checks that they are up to date."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import chaos, kept
+from benchmarks import chaos, headline, kept
 from benchmarks.kept import Section
 from benchmarks.pictures import PICTURES, Picture
 from benchmarks.rendering import cells, machine_table, tally
@@ -15,9 +15,9 @@ from benchmarks.targets import TARGETS, Answer, Wanted
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-PAGE, FOLDER = "proof.md", "proof"
+PAGE, FOLDER, README = "proof.md", "proof", "../README.md"
 HEAD = (
-    "| measured | Penstock | best peer | times as good |  | when |",
+    "| Measured | Penstock | Best peer | Ratio | Verdict | Run |",
     "|---|---|---|---|---|---|",
 )
 NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis"}
@@ -26,33 +26,33 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m benchmarks.proof` from results.json and chaos.json in benchmarks/. -->
 
-Every target of the design with what was measured, beside the peer and in the same run; what was
-missed stays in and is marked. Then the same as pictures, and what came of every fault on every
+Every performance target with the measured figure, next to the best peer in the same run. Missed
+targets stay in and are marked. After them: charts, and the outcome of every injected fault on every
 queue.
 
-`make proof` measures all of it again on your machine (more than an hour, in which nothing else
-should use the cores) and writes this page; once more, it goes on where it was interrupted. The
-details, with how each figure was measured: the [report](../benchmarks/REPORT.md), and
+`make proof` measures everything again on your machine and rewrites this page. It takes more than an
+hour, during which nothing else should use the CPU; if interrupted, run it again and it resumes. How
+each figure was measured: the [report](../benchmarks/REPORT.md) and
 [how to read it](../benchmarks/README.md)."""
 MATRIX = """\
 ## One fault at a time
 
-Two worker processes of four workers in the middle of their work, otherwise with the settings that
-everybody has; one fault; then the counting. **Lost** are jobs that were accepted and not done,
-**stale** are results written by a process that had lost the job. The seconds go until all jobs that
-the fault interrupted were done, and begin with what the second column says; a lease is 15 s, which
-is what a frozen process costs. Counted by [test_matrix.py](../tests/chaos/test_matrix.py), which
-`make chaos` runs; beside it, [test_chaos.py](../tests/chaos/test_chaos.py) does it at random, 120
-times while 20,000 jobs run.
+Two worker processes with four workers each and default settings get one fault while they work.
+**Lost**: jobs that were accepted and never finished. **Stale**: results written by a process that
+no longer held the job. The time is measured from the event in the second column until every
+interrupted job is done; a frozen process costs the 15 s lease.
+[test_matrix.py](../tests/chaos/test_matrix.py), run by `make chaos`, counts them;
+[test_chaos.py](../tests/chaos/test_chaos.py) injects 120 random faults while 20,000 jobs run.
 """
 
 
 def files() -> dict[str, str]:
-    """The page and its plots, by their path from docs/."""
+    """The page, its plots and the README, by their path from docs/."""
     sections, columns = kept.read(HERE), chaos.read()
     drawn = {picture: picture.draw(sections) for picture in PICTURES}
     plots = {f"{FOLDER}/{one.name}.svg": svg for one, svg in drawn.items() if svg is not None}
-    return {PAGE: _page(sections, columns, drawn), **plots}
+    readme = headline.filled((DOCS / README).read_text(), sections)
+    return {PAGE: _page(sections, columns, drawn), README: readme, **plots}
 
 
 def _page(
@@ -82,24 +82,22 @@ def _targets(sections: Mapping[str, Section]) -> str:
         judged += verdicts
         told = _sum(verdicts) + _reservation(wanted.answers, sections)
         glance.append(f"| {wanted.what} | {wanted.target} | {told} |")
-        figures += [f"### {wanted.what}", "", f"Wanted: {wanted.target}.", "", *HEAD, *rows, ""]
+        figures += [f"### {wanted.what}", "", f"Target: {wanted.target}.", "", *HEAD, *rows, ""]
     return "\n".join(
         [
             "## Targets",
             "",
             f"**{tally(judged)}**",
-            "Targets are for full sizes. What was measured in quick ones is a first look, and",
-            "is marked.",
+            "Targets apply to full-size runs; figures from quick runs are marked.",
             "",
-            "| target | wanted | figures |",
+            "| Target | Threshold | Figures |",
             "|---|---|---|",
             *glance,
             "",
             "## Figures",
             "",
-            "A dash where nothing is asked of a figure. When it was measured, of which commit, and",
-            "how busy the machine was (load: how many processes wanted a core when it began; there",
-            "are two), by the number in the last column:",
+            "A dash means the figure has no target. The last column refers to this list: when it",
+            "was measured, at which commit, and the load average at the start (of two cores).",
             "",
             *(f"{number}. {when}" for number, when in enumerate(times, 1)),
             "",
@@ -159,20 +157,20 @@ def _missed(sections: Mapping[str, Section]) -> str:
         "Why: [where the time goes](../benchmarks/README.md#where-the-time-goes-where-a-target-is-"
         "missed)."
     )
-    told = [*lines, "", why] if lines else ["Nothing that was measured."]
+    told = [*lines, "", why] if lines else ["None."]
     return "\n".join(
-        ["## Missed", "", "Of all that was measured, targets of the design or not:", "", *told]
+        ["## Missed", "", "Every measured figure that misses its threshold:", "", *told]
     )
 
 
 def _ours(result: Result) -> str:
     ours, peer, ratio, target = cells(result)
     beside = "" if peer == "-" else f" beside {peer}, {ratio}"
-    return f"{ours}{beside}; wanted {target}"
+    return f"{ours}{beside}; target {target}"
 
 
 def _pictures(drawn: Mapping[Picture, str | None]) -> str:
-    lines = ["## Pictures"]
+    lines = ["## Charts"]
     for picture, svg in drawn.items():
         lines += ["", f"### {picture.title}", ""]
         lines.append(
@@ -193,7 +191,7 @@ def _matrix(columns: Mapping[str, chaos.Column]) -> str:
     faults: dict[str, str] = {}
     for column in columns.values():
         faults |= {cell.fault: cell.counted_from for cell in column.cells}
-    lines.append(f"| fault | from | {' | '.join(NAMES[queue] for queue in order)} |")
+    lines.append(f"| Fault | Timed from | {' | '.join(NAMES[queue] for queue in order)} |")
     lines.append("|---" * (len(order) + 2) + "|")
     for fault, since in faults.items():
         told = [_cell(columns[queue], fault) for queue in order]

@@ -47,8 +47,8 @@ async def measure(url: str) -> list[float]:
 
 
 def _watch(orchestrator: Any, seen: dict[str, float]) -> None:
-    member, dispatcher = orchestrator._bench.member, orchestrator._dispatcher
-    exchange, ready = member.exchange, dispatcher.ready
+    member, claims = orchestrator._engine.membership.member, orchestrator._engine.claims
+    exchange, ready = member.exchange, claims.ready
 
     async def watched(*arguments: Any, **options: Any) -> Exchange:
         begun = time.perf_counter()
@@ -61,7 +61,7 @@ def _watch(orchestrator: Any, seen: dict[str, float]) -> None:
         seen.setdefault("worker woken", time.perf_counter())
         ready()
 
-    member.exchange, dispatcher.ready = watched, woken
+    member.exchange, claims.ready = watched, woken
 
 
 def main() -> None:

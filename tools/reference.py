@@ -60,9 +60,10 @@ All times are in seconds.
 
 Some are sections of `{file}`, and not in the environment: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
-`embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
-`llm`, which is in the environment too; `fetch`, whose `allow` is a list for `fetch_allow`;
+([guide](guide-lanes.md#fairness-and-priorities)), which are also arguments of `Penstock`;
+`embedder` ([guide](guide-documents.md#settings)); `names`
+([guide](guide-documents.md#masking-of-names)); `llm`, which is in the environment too; `fetch`,
+whose `allow` is a list for `fetch_allow`;
 `server`; `providers`; `browser`; `librarian`; and `intake`.
 
 ## The server
@@ -100,7 +101,7 @@ The section `providers` of `{file}`, by name: {providers}.
 ## The browser
 
 The section `browser` of `{file}`. What it is for, and an example, is in the
-[guide](guide-providers.md#result-pages-in-a-browser).
+[guide](guide-providers.md#search-engines-in-a-browser).
 
 | setting | default | meaning |
 |---|---|---|

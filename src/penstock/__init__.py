@@ -1,4 +1,4 @@
-"""Penstock: a durable job queue with fenced leases, embedded or on a server."""
+"""Durable jobs, shared rate limits and cited answers for RAG and research systems."""
 
 import importlib
 import typing

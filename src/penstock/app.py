@@ -396,7 +396,7 @@ class Penstock(Operations):
                     await listener.wait(self.settings.poll_seconds)
                     await asyncio.sleep(DRAIN_PAUSE)
         except TimeoutError:
-            raise WaitTimeout(f"work was left after {timeout:g} s") from None
+            raise WaitTimeout(f"work remained after {timeout:g} s") from None
         finally:
             listener.close()
 

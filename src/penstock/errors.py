@@ -102,7 +102,7 @@ class QueueUnavailable(QueueError):
 
     code = "queue-unavailable"
     http_status = 503
-    public = "the queue cannot be reached now"
+    public = "the queue is unreachable"
 
 
 class QueueUnusable(QueueError):
@@ -115,7 +115,7 @@ class StoreUnavailable(PenstockError):
     code = "store-unavailable"
     http_status = 503
     exit_code = 4
-    public = "the store cannot be reached now"
+    public = "the store is unreachable"
 
     address: str | None = None
     """host:port of what could not be reached, where it is a server of its own."""
@@ -249,7 +249,7 @@ class ParentEnded(PenstockError):
     def __str__(self) -> str:
         return (
             f"this run of job {self.parent_id} is over (cancelled, settled, or taken over by "
-            "another process), so it can enqueue no more children; return, and do not retry"
+            "another process), so it cannot enqueue more children; return without retrying"
         )
 
 
@@ -327,7 +327,7 @@ class Unavailable(Answered, PenstockError):
 
     code = "unavailable"
     http_status = 503
-    public = "a service that this needs cannot be reached now"
+    public = "a required service is unreachable"
 
     lane: str | None = None
     """Where it happened; set by the permit it happened under."""

@@ -136,18 +136,18 @@ def test_a_question_is_given_up_after_it_was_confirmed(
     model.script[ANSWER] = Reply(MANY_WORDS, pause=0.05, stall_after=40)
     look = ask(board.look(None)).live()
     look.says("Word 1 is", "#answer-text")
-    look.press("Give up")
-    assert look.ask("Yes, do it") == "Shall this question be given up?"
-    look.says("The question was given up.")
+    look.press("Cancel")
+    assert look.ask("Confirm") == "Cancel this question?"
+    look.says("Question cancelled.")
     look.says("cancelled")
-    assert look.find("button").filter(has_text="Give up").count() == 0
+    assert look.find("button").filter(has_text="Cancel").count() == 0
     look.press("Ask again")
     expect(look.page.get_by_role("textbox", name="Question")).to_have_value(QUESTION)
     look.fine()
     plain = ask(board.look(None, script=False))
-    plain.press("Give up")
-    plain.says("Shall this question be given up?")
-    plain.press("Yes, do it")
+    plain.press("Cancel")
+    plain.says("Cancel this question?")
+    plain.press("Confirm")
     plain.says("cancelled")
     plain.open("/actions")
     plain.says("answer.cancel")
@@ -162,9 +162,9 @@ def test_what_was_not_found_and_what_is_extractive_is_said(
     model.script[SEARCH], model.script[ANSWER] = ENOUGH, Reply(hang=True)
     look.open("/ask")
     look.page.get_by_role("textbox", name="Question").fill(QUESTION)
-    look.page.get_by_label("Answer within seconds").fill("8")
+    look.page.get_by_label("Time limit in seconds").fill("8")
     look.page.get_by_role("button", name="Ask", exact=True).click()
-    look.says("extractive: sentences as they stand in the sources")
+    look.says("extractive: quoted from the sources")
     look.says("Notes")
     look.fine()
 
@@ -174,15 +174,15 @@ def test_what_is_asked_wrongly_is_said_on_the_form_which_keeps_it(
 ) -> None:
     look = board.look("/ask", script=False)
     look.page.get_by_role("textbox", name="Question").fill("물레방아는 누가 썼나?")
-    look.page.get_by_label("Only these collections").fill("mills, rivers")
-    look.page.get_by_label("Answer within seconds").fill("0.1")
+    look.page.get_by_label("Collections").fill("mills, rivers")
+    look.page.get_by_label("Time limit in seconds").fill("0.1")
     look.page.get_by_role("button", name="Ask", exact=True).click()
     look.says(re.compile(r"seconds is 1 to \d+"), "[role=alert]")
     expect(look.page.get_by_role("textbox", name="Question")).to_have_value("물레방아는 누가 썼나?")
-    expect(look.page.get_by_label("Only these collections")).to_have_value("mills, rivers")
-    look.page.get_by_label("Answer within seconds").fill("soon")
+    expect(look.page.get_by_label("Collections")).to_have_value("mills, rivers")
+    look.page.get_by_label("Time limit in seconds").fill("soon")
     look.page.get_by_role("button", name="Ask", exact=True).click()
-    look.says("Seconds: 'soon' is no number", "[role=alert]")
+    look.says("Seconds: 'soon' is not a number", "[role=alert]")
 
 
 @pytest.mark.parametrize(
@@ -244,9 +244,9 @@ def test_who_may_only_read_reads_and_does_not_ask(board: Board, served: Served) 
     locked = board.host.serve("--no-workers", app="board:app", require_key=True)
     look = signed_in(board, locked, reader)
     look.open("/ask").live()
-    assert look.find("main button:visible").all_inner_texts() == ["Pause live"]
+    assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]
     look.open(f"/ask/{answer}").live().says("[1]", "#answer-text")
-    assert look.find("main button:visible").all_inner_texts() == ["Pause live"]
+    assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]
     look.fine()
     question = {"question": "what?", "confirmed": "yes"}
     assert posted(locked, "/ask", question, reader) == 403

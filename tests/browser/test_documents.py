@@ -92,7 +92,7 @@ def test_files_are_chosen_and_sent_one_by_one_each_with_what_came_of_it(
     (tmp_path / "石臼.md").write_text("# 石臼\n\n石臼は麦を挽く。")
     (tmp_path / "huge.txt").write_bytes(b"w" * 300_000)
     look = board.look("/documents").live()
-    look.says("A file of at most 200 kB; 100 files and 500 MB at once")
+    look.says("Up to 200 kB per file; without JavaScript, up to 100 files and 500 MB per upload")
     look.find("#upload input[type=file]").set_input_files(sorted(tmp_path.iterdir()))
     look.find("#upload input[name=collection]").fill("mills")
     look.press("Upload")
@@ -144,21 +144,21 @@ def test_without_scripts_files_texts_and_addresses_come_in_by_forms(
         file.write_text(f"The text of {file.name}.")
     look.find("#upload input[type=file]").set_input_files(files)
     look.press("Upload")
-    look.says("2 documents were accepted.")
+    look.says("2 documents accepted.")
     look.says("plain-2.txt")
     look.find("#by-text summary").click()
     text = look.find("#by-text")
     text.get_by_role("textbox", name="Text").fill("Ducks live below the weir.")
     text.get_by_role("textbox", name="Id").fill("ducks")
-    text.get_by_role("button", name="Add the text").click()
-    look.says("It was accepted.")
+    text.get_by_role("button", name="Add text").click()
+    look.says("Document accepted.")
     wait(served, "ducks")
     look.page.reload()
     look.says("Ducks live below the weir.", "#chunk-0")
     look.open("/documents").find("#by-url summary").click()
     look.find("#by-url input[name=url]").fill(site.url("/eels"))
-    look.press("Fetch it")
-    look.says("It was accepted.")
+    look.press("Fetch")
+    look.says("Document accepted.")
     wait(served, site.url("/eels"))
     look.page.reload()
     look.says("Eels pass the mill by night.", "#chunk-0")
@@ -178,13 +178,13 @@ def test_what_is_filled_in_wrongly_is_said_on_the_form_which_keeps_it(
     look.find("#by-url summary").click()
     look.find("#by-url input[name=url]").fill("ftp://elsewhere.example/물레방아")
     look.find("#by-url input[name=title]").fill("水車")
-    look.press("Fetch it")
+    look.press("Fetch")
     look.find("[role=alert]").wait_for()
     expect(look.find("#by-url input[name=url]")).to_have_value("ftp://elsewhere.example/물레방아")
     expect(look.find("#by-url input[name=title]")).to_have_value("水車")
     look.find("#by-text summary").click()
     look.find("#by-text textarea").fill(" \n ")
-    look.press("Add the text")
+    look.press("Add text")
     look.says("the text is empty", "[role=alert]")
     look.open("/documents").find("#upload input[name=collection]").fill("w" * 300)
     look.find("#upload input[type=file]").set_input_files(
@@ -215,11 +215,11 @@ def test_a_document_is_followed_while_it_is_worked_on_and_in_two_tabs(
     board.host.embedder.gate = None
     one.live().says("A slow sluice.", "#chunk-0")
     one.says("completed")
-    other.says("No document is like this.")
+    other.says("No documents match these filters.")
     one.find("#history summary").click()
     one.says(re.compile("queued ingest.parse.*completed ingest.embed", re.S), "#history")
     one.find("#live .notes a").first.click()
-    one.says("Its life")
+    one.says("Timeline")
     one.fine()
     other.fine()
 
@@ -230,13 +230,13 @@ def test_what_failed_stays_with_its_reason_and_is_tried_again(board: Board, serv
     body = {"text": "A poisoned sluice.", "id": "bad", "collection": "odd one"}
     httpx.post(f"{served.url}/v1/documents", json=body, timeout=PATIENCE)
     look = board.look("/documents?state=failed").live()
-    look.says(re.compile("bad.*failed.*stopped at embed.*embeddings", re.S), "#live tbody tr")
+    look.says(re.compile("bad.*failed.*failed at embed.*embeddings", re.S), "#live tbody tr")
     look.page.reload()
     look.find("#live tbody a").first.click()
     look.says("EmbedderError")
     embedder.fault = None
     look.press("Retry")
-    look.says("It is tried again.")
+    look.says("Retrying.")
     look.live().says("A poisoned sluice.", "#chunk-0")
     expect(look.find("text=EmbedderError")).to_have_count(0)
     retry = {"collection": "odd one"}
@@ -253,10 +253,10 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     look = board.look("/documents?state=processing").live()
     doomed = look.find("#live tbody tr").filter(has_text="doomed")
     doomed.get_by_role("button", name="Delete").click()
-    assert look.ask("No, go back").startswith("Shall the document doomed be deleted")
+    assert look.ask("Go back").startswith("Delete document doomed")
     assert doomed.count() == 1
     doomed.get_by_role("button", name="Delete").click()
-    look.ask("Yes, do it")
+    look.ask("Confirm")
     look.says("The document doomed was deleted.")
     watcher.says("no document 'doomed'")
     look.open("/actions").live().says(re.compile("document.delete.*doomed", re.S))
@@ -265,8 +265,8 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     put(served, "doomed", "Here again.")
     plain = board.look("/documents/doomed", script=False)
     plain.press("Delete")
-    plain.says("Shall the document doomed be deleted")
-    plain.press("Yes, do it")
+    plain.says("Delete document doomed")
+    plain.press("Confirm")
     plain.says("The document doomed was deleted.")
 
 
@@ -306,7 +306,7 @@ def test_chunks_are_paged_and_what_was_masked_is_marked(board: Board, served: Se
 def test_a_search_leads_to_the_chunk_that_answers(board: Board, served: Served) -> None:
     put(served, "far", f"{LONG} The miller keeps a heron named Konrad. {LONG}")
     look = board.look("/documents")
-    look.page.get_by_role("searchbox", name="Search the documents").fill("heron Konrad")
+    look.page.get_by_role("searchbox", name="Search documents").fill("heron Konrad")
     look.page.get_by_role("button", name="Search").click()
     look.page.wait_for_url("**/search?q=heron+Konrad&collection=")
     look.says("heron", "mark")
@@ -314,10 +314,10 @@ def test_a_search_leads_to_the_chunk_that_answers(board: Board, served: Served) 
     look.find("article h2 a").first.click()
     chunk = look.find(".chunk:target")
     expect(chunk).to_contain_text("a heron named Konrad")
-    look.open("/search?q=heron&collection=nowhere").says("Nothing was found.")
+    look.open("/search?q=heron&collection=nowhere").says("No results.")
     look.fine()
     board.host.embedder.fault = "500"
-    look.open("/search?q=heron").says("By their words only")
+    look.open("/search?q=heron").says("Keyword search only")
 
 
 def test_ingestion_goes_on_where_the_server_was_restarted(board: Board, served: Served) -> None:
@@ -375,10 +375,10 @@ def test_who_may_only_read_reads_and_changes_nothing(board: Board, served: Serve
     locked = board.host.serve("--no-workers", app="board:app", require_key=True)
     look = signed_in(board, locked, reader)
     look.open("/documents").live()
-    offered = ["Pause live", "Search", "Show"]
+    offered = ["Pause updates", "Search", "Show"]
     assert look.find("main button:visible").all_inner_texts() == offered
     look.open("/documents/kept").live().says("A text that is kept.", "#chunk-0")
-    assert look.find("main button:visible").all_inner_texts() == ["Pause live"]
+    assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]
     look.fine()
     sure = {"collection": "default", "confirmed": "yes", "what": "text", "text": "mine"}
     assert posted(locked, "/documents", sure, reader) == 403

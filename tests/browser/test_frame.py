@@ -51,7 +51,7 @@ def test_what_is_not_there_is_told_on_a_page_to_people_and_as_a_problem_to_progr
     served: Served,
 ) -> None:
     page = get(served, "/nowhere", Accept="text/html")
-    assert (page.status_code, "there is no such page" in page.text) == (404, True)
+    assert (page.status_code, "no such page" in page.text) == (404, True)
     assert get(served, "/nowhere").headers["content-type"] == "application/problem+json"
     assert get(served, "/v1/jobs/nobody", Accept="text/html").json()["code"] == "not-found"
 
@@ -161,7 +161,7 @@ def test_who_has_a_key_signs_in_and_out(board: Board) -> None:
     assert look.page.url.startswith(locked.url + "/sign-in")
     look.find("input[name=key]").fill("pk_wrong")
     look.press("Sign in")
-    look.says("this key is not known")
+    look.says("unknown or revoked API key")
     look.accessible()
     look.complaints.clear()  # the browser tells of the 401
     look.find("input[name=key]").fill(key)
@@ -221,7 +221,7 @@ def test_a_page_whose_stream_is_refused_at_first_asks_again(board: Board, served
 
 def test_a_page_changes_while_it_is_open(board: Board, served: Served) -> None:
     look = board.look("/jobs?kind=look.*").live()
-    look.says("No job is like this.")
+    look.says("No jobs match these filters.")
     board.enqueue("look.up")
     look.says("look.up", "#live")
     look.says("completed", "#live")
@@ -230,11 +230,11 @@ def test_a_page_changes_while_it_is_open(board: Board, served: Served) -> None:
 
 def test_a_paused_page_shows_what_has_come_when_it_goes_on(board: Board, served: Served) -> None:
     look = board.look("/jobs?kind=fail").live()
-    look.press("Pause live")
+    look.press("Pause updates")
     board.enqueue("fail")
-    look.says("paused, there is news")
-    look.says("No job is like this.")
-    look.press("Go live")
+    look.says("paused, updates waiting")
+    look.says("No jobs match these filters.")
+    look.press("Resume updates")
     look.says("ValueError", "#live")
     look.fine()
 
@@ -248,7 +248,7 @@ def test_focus_place_and_what_is_ticked_stay(board: Board, served: Served) -> No
     link.focus()
     before = link.bounding_box()
     board.enqueue("add")
-    look.says("1 newer, show it")
+    look.says("Show 1 newer")
     expect(link).to_be_focused()
     expect(box).to_be_checked()
     after = link.bounding_box()

@@ -53,13 +53,13 @@ def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Serve
     expect(look.page.get_by_label("Task")).to_have_value("trip")
     look.open("/jobs?log=trip&error_type=ValueError&since=2020-01-01T00:00")
     shows(look, "fail")
-    look.open("/jobs?log=trip&until=2020-01-01T00:00").says("No job is like this.")
+    look.open("/jobs?log=trip&until=2020-01-01T00:00").says("No jobs match these filters.")
     look.fine()
 
 
 def test_a_time_that_is_none_is_said_to_be_none(board: Board, served: Served) -> None:
     look = board.look("/jobs?since=soon")
-    look.says("is no time such as")
+    look.says("is not a time")
 
 
 def test_a_list_does_not_move_while_jobs_come(board: Board, served: Served) -> None:
@@ -68,15 +68,15 @@ def test_a_list_does_not_move_while_jobs_come(board: Board, served: Served) -> N
     look = board.look("/jobs?log=still").live()
     before = look.find(f"#job-{first[1]}").bounding_box()
     look.find(f"#pick-{first[1]}").check()
-    look.says("1 ticked")
+    look.says("1 selected")
     later = board.enqueue("add", log="still")
-    look.says("1 newer, show it")
+    look.says("Show 1 newer")
     assert look.find(f"#job-{later}").count() == 0
     assert [look.find("tbody tr").nth(n).get_attribute("id") for n in range(3)] == [
         f"job-{one}" for one in reversed(first)
     ]
     expect(look.find(f"#pick-{first[1]}")).to_be_checked()
-    look.says("1 ticked")
+    look.says("1 selected")
     assert look.find(f"#job-{first[1]}").bounding_box() == before
     look.page.reload()  # in the middle
     assert look.find(f"#job-{later}").count() == 1
@@ -93,11 +93,11 @@ def test_what_is_ticked_is_changed_after_a_question_and_what_could_not_be_is_tol
     for job_id in (done, *waiting):
         look.find(f"#pick-{job_id}").check()
     look.page.get_by_role("button", name="Cancel", exact=True).click()
-    assert look.ask("No, go back") == "Shall 3 ticked jobs be cancelled?"
+    assert look.ask("Go back") == "Cancel 3 selected jobs?"
     assert job(board, waiting[0]).state == "queued"
     look.page.get_by_role("button", name="Cancel", exact=True).click()
-    look.ask("Yes, do it")
-    look.says("2 jobs were cancelled. 1 not:")
+    look.ask("Confirm")
+    look.says("2 jobs cancelled. 1 skipped:")
     look.says(f"{done}: it is already completed")
     assert {job(board, one).state for one in waiting} == {"cancelled"}
     look.fine()
@@ -113,7 +113,7 @@ def test_what_was_confirmed_is_done_whatever_has_become_of_the_form(
     look.press("Cancel")
     look.find("#ask[open]").wait_for()
     look.page.evaluate(f"const form = document.querySelector('#live form[data-confirm]'); {news}")
-    look.ask("Yes, do it")
+    look.ask("Confirm")
     look.says("1 job was cancelled.")
     assert job(board, job_id).state == "cancelled"
     look.fine()
@@ -129,7 +129,7 @@ def test_what_was_confirmed_is_sent_though_news_that_was_held_back_ends_it(
     look.find("#ask[open]").wait_for()
     (board.cli.folder / "confirmed").touch()
     look.until("held?.includes('released')")
-    look.ask("Yes, do it")
+    look.ask("Confirm")
     look.says("it is already completed")
     look.fine()
 
@@ -140,8 +140,8 @@ def test_all_that_match_are_changed_at_once(board: Board, served: Served) -> Non
     look = board.look("/jobs?log=all").live()
     look.find("#all-matching summary").click()
     look.press("Cancel all that match")
-    assert "all jobs that match" in look.ask("Yes, do it")
-    look.says("70 jobs were cancelled.")
+    assert "jobs that match the filters" in look.ask("Confirm")
+    look.says("70 jobs cancelled.")
     assert job(board, ids[0]).state == "cancelled"
     assert job(board, kept).state == "queued"
     look.fine()
@@ -176,14 +176,16 @@ def test_the_page_of_a_dead_letter_tells_every_try_and_redriving_keeps_them(
     board.finished(job_id)
     look = board.look(f"/jobs/{job_id}").live()
     steps = look.find(".steps").inner_text()
-    assert re.search(r"enqueued.*try 1.*retry.*no water.*waited.*try 2.*failed", steps, re.S)
+    assert re.search(
+        r"enqueued.*attempt 1.*retry.*no water.*waited.*attempt 2.*failed", steps, re.S
+    )
     look.find(
         "summary",
     ).first.click()
     look.says("raise ValueError(message)")
     look.press("Redrive")
     look.says("1 job was queued again.")
-    look.says("try 1")
+    look.says("attempt 1")
     look.says("redriven")
     look.fine()
 
@@ -194,10 +196,10 @@ def test_a_queued_job_says_why_it_waits_and_until_when(board: Board, served: Ser
     look.open(f"/jobs/{board.enqueue('nobody.knows')}").live()
     look.says("a worker process that handles kind 'nobody.knows'")
     look.press("Cancel")
-    assert look.ask("Yes, do it") == "Shall this job be cancelled?"
+    assert look.ask("Confirm") == "Cancel this job?"
     look.says("1 job was cancelled.")
     look.press("Rerun")
-    look.says("This is the new job.")
+    look.says("New job enqueued.")
     look.says("Rerun of")
     look.fine()
 
@@ -207,7 +209,7 @@ def test_two_tabs_show_the_same(board: Board, served: Served) -> None:
     one = board.look(f"/jobs/{job_id}").live()
     other = board.another(one, f"/jobs/{job_id}").live()
     one.press("Cancel")
-    one.ask("Yes, do it")
+    one.ask("Confirm")
     other.says("cancelled")
     assert other.page.get_by_role("button", name="Cancel").count() == 0
     one.fine()
@@ -254,9 +256,9 @@ def test_who_may_only_read_is_offered_nothing_and_refused(board: Board) -> None:
     locked = board.host.serve("--no-workers", require_key=True)
     look = board.look(None, served=locked).sign_in(reader)
     look.open("/jobs").live()
-    assert look.find("main button:visible").all_inner_texts() == ["Pause live", "Show"]
+    assert look.find("main button:visible").all_inner_texts() == ["Pause updates", "Show"]
     look.open(f"/jobs/{job_id}").live()
-    assert look.find("main button:visible").all_inner_texts() == ["Pause live"]
+    assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]
     look.says("read only", "body")
     look.fine()
     form = {"what": "cancel", "confirmed": "yes"}
@@ -274,9 +276,9 @@ def test_nothing_is_destroyed_without_a_question(board: Board, served: Served) -
     job_id = board.enqueue("add", delay=3600)
     look = board.look(f"/jobs/{job_id}", script=False)
     look.press("Cancel")
-    look.says("Shall this job be cancelled?")
+    look.says("Cancel this job?")
     assert job(board, job_id).state == "queued"
-    look.press("Yes, do it")
+    look.press("Confirm")
     look.says("1 job was cancelled.")
 
 

@@ -93,9 +93,9 @@ def test_a_lane_is_paused_and_resumed(board: Board, served: Served) -> None:
     waiting = board.enqueue("look.up")
     look.live().says(re.compile(r"Waiting\s*1 jobs"))
     other = board.look("/").live()
-    other.says(re.compile("paused.*catalogue.*1 job waits", re.S))
+    other.says(re.compile("paused.*catalogue.*1 job waiting", re.S))
     look.press("Resume")
-    look.says("Lane catalogue goes on.")
+    look.says("Lane catalogue resumed.")
     board.finished(waiting)
     look.live().says(re.compile(r"Waiting\s*0 jobs"))
     look.fine()
@@ -105,17 +105,17 @@ def test_a_lane_is_paused_and_resumed(board: Board, served: Served) -> None:
 def test_limits_of_a_lane_are_changed_and_given_back(board: Board, served: Served) -> None:
     look = board.look("/lanes/catalogue").live()
     look.says("as configured")
-    look.page.get_by_label("At a time").fill("5")
-    look.press("Change limits")
-    look.says("has these limits now")
-    look.says("changed by hand")
+    look.page.get_by_label("Max parallel").fill("5")
+    look.press("Override limits")
+    look.says("Limits updated")
+    look.says("overridden")
     assert settle(board, "catalogue") == 5
-    look.page.get_by_label("At a time").fill("0")
-    look.press("Change limits")
-    look.says("The limits are as they were")
+    look.page.get_by_label("Max parallel").fill("0")
+    look.press("Override limits")
+    look.says("Limits not changed")
     assert settle(board, "catalogue") == 5
-    look.press("Back to the configured ones")
-    look.says("is as configured again")
+    look.press("Reset to configured")
+    look.says("reset to the configured values")
     assert settle(board, "catalogue") == 2
     look.fine()
 
@@ -126,17 +126,17 @@ def test_dead_letters_are_redriven_and_discarded_by_what_they_died_of(
     look = board.look("/dead-letters").live()
     row = look.find("tr").filter(has_text="KeyError")
     row.get_by_role("button", name="Discard").click()
-    assert "deleted with their history" in look.ask("Yes, do it")
+    assert "with all history" in look.ask("Confirm")
     look.says("1 job was discarded.")
     assert look.find("tr").filter(has_text="KeyError").count() == 0
     row = look.find("tr").filter(has_text="ValueError")
     expect(row).to_contain_text("no water in mill")
     row.get_by_role("button", name="Redrive").click()
-    look.ask("Yes, do it")
-    look.says("3 jobs were queued again.")
+    look.ask("Confirm")
+    look.says("3 jobs queued again.")
     newest = look.find("tr").filter(has_text="ValueError").get_by_role("link", name="no water")
     newest.click()  # they have failed again, and what they died of before is still told
-    look.says(re.compile("try 2.*failed.*redriven.*try 1", re.S))
+    look.says(re.compile("attempt 2.*failed.*redriven.*attempt 1", re.S))
     look.fine()
 
 
@@ -149,7 +149,7 @@ def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Serve
     for job_id in (done, waiting):
         look.find(f"#pick-{job_id}").check()
     look.page.get_by_role("button", name="Cancel", exact=True).click()
-    look.ask("Yes, do it")
+    look.ask("Confirm")
     look.says("1 job was cancelled. 1 not:")
     look.open("/actions").live()
     newest = look.find("tbody tr").first
@@ -199,7 +199,7 @@ def test_on_a_phone_the_screen_that_is_open_is_in_sight(board: Board, served: Se
     last = board.look("/", device=PHONE).find("nav a").last.get_attribute("href")
     look = board.look(last, device=PHONE)
     look.page.keyboard.press("Tab")
-    assert look.page.evaluate("document.activeElement.textContent") == "To the content"
+    assert look.page.evaluate("document.activeElement.textContent") == "Skip to content"
     expect(look.find("nav a[aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
@@ -207,7 +207,7 @@ def test_the_keyboard_is_enough(board: Board, served: Served) -> None:
     job_id = board.enqueue("add", delay=3600)
     look = board.look(f"/jobs/{job_id}").live()
     look.page.keyboard.press("Tab")
-    assert look.page.evaluate("document.activeElement.textContent") == "To the content"
+    assert look.page.evaluate("document.activeElement.textContent") == "Skip to content"
     look.page.keyboard.press("Enter")
     for _ in range(6):
         look.page.keyboard.press("Tab")

@@ -87,7 +87,7 @@ async def thaw(field: Field) -> None:
 
     await until(given_up, "its lease to pass", PATIENCE)
     frozen.send(signal.SIGCONT)
-    await until(lambda: "joining again" in frozen.log, "the thawed process to notice", PATIENCE)
+    await until(lambda: "rejoining" in frozen.log, "the thawed process to notice", PATIENCE)
 
 
 async def restart_server(field: Field) -> float:

@@ -27,6 +27,7 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
     NO_LANE,
     Exchange,
+    Inbox,
     JobFilter,
     JobQueue,
     KindDefaults,
@@ -37,7 +38,6 @@ from penstock.ports.queue import (
     Outcome,
     Progress,
     Settlement,
-    Take,
     Want,
 )
 from tests.support.postgres import borrow_url, execute, give_back
@@ -243,9 +243,9 @@ class Ledger:
         *kinds: str,
         lease_seconds: float = LONG,
         max_workers: int = 10,
-        take: Take | None = None,
+        inbox: Inbox | None = None,
     ) -> Member:
-        member = await queue.join(list(kinds or (KIND,)), max_workers, lease_seconds, take)
+        member = await queue.join(list(kinds or (KIND,)), max_workers, lease_seconds, inbox)
         self._members.append(member)
         return member
 

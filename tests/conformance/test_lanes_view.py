@@ -205,7 +205,7 @@ WHY = {
     "paused": "paused",
     "429": "rate limited until 20",
     "credentials": "credentials",
-    "breaker": "breaker is open, next try at 20",
+    "breaker": "breaker is open, next attempt at 20",
     "slots": "all 2 slots are taken",
     "rate": "its rate; 3 ahead of it; expected at 20",
     "day": "its daily limit, until 20",

@@ -28,15 +28,21 @@ def backend_name() -> str:
     return "sqlite"
 
 
-@pytest.fixture
-def taken() -> list[Lease]:
-    return []
+class Taken(list[Lease]):
+    """The inbox of a process."""
+
+    put = list.extend
 
 
 @pytest.fixture
-async def waiting(ledger: Ledger, queue: JobQueue, taken: list[Lease]) -> Member:
+def taken() -> Taken:
+    return Taken()
+
+
+@pytest.fixture
+async def waiting(ledger: Ledger, queue: JobQueue, taken: Taken) -> Member:
     """A process that has found nothing, and would take two jobs."""
-    member = await ledger.join(queue, take=taken.extend)
+    member = await ledger.join(queue, inbox=taken)
     await stand(member)
     return member
 
@@ -45,7 +51,7 @@ async def stand(member: Member, later: int = 2) -> None:
     assert (await exchange(member, wanted=want()._replace(later=later))).leases == []
 
 
-async def arrived(taken: list[Lease], count: int) -> None:
+async def arrived(taken: Taken, count: int) -> None:
     async def all_here() -> bool:
         return len(taken) == count
 
@@ -62,7 +68,7 @@ async def state_of(queue: JobQueue, job_id: str) -> JobState:
 
 
 async def test_a_job_goes_to_the_process_that_waits_for_it(
-    queue: JobQueue, waiting: Member, taken: list[Lease]
+    queue: JobQueue, waiting: Member, taken: Taken
 ) -> None:
     job = await add_one(queue)
     assert await state_of(queue, job.id) is JobState.RUNNING, "leased when it was stored"
@@ -82,7 +88,7 @@ async def test_nobody_else_is_woken_for_it(queue: JobQueue, waiting: Member) -> 
 
 
 async def test_no_more_than_it_has_room_for_and_the_others_are_told(
-    queue: JobQueue, waiting: Member, taken: list[Lease]
+    queue: JobQueue, waiting: Member, taken: Taken
 ) -> None:
     wakeup = queue.listen(Topic.READY)
     jobs = await add(queue, 5)
@@ -94,7 +100,7 @@ async def test_no_more_than_it_has_room_for_and_the_others_are_told(
 
 
 async def test_it_waits_once_and_until_its_next_trip(
-    queue: JobQueue, waiting: Member, taken: list[Lease]
+    queue: JobQueue, waiting: Member, taken: Taken
 ) -> None:
     await add(queue, 1)
     await add(queue, 1)
@@ -108,10 +114,10 @@ async def test_it_waits_once_and_until_its_next_trip(
 
 
 async def test_what_it_claims_leaves_less_room(
-    ledger: Ledger, queue: JobQueue, taken: list[Lease]
+    ledger: Ledger, queue: JobQueue, taken: Taken
 ) -> None:
     await add(queue, 1)
-    member = await ledger.join(queue, take=taken.extend)
+    member = await ledger.join(queue, inbox=taken)
     found = (await exchange(member, wanted=want()._replace(later=2))).leases
     await add(queue, 2)
     assert len(found) == 1
@@ -129,7 +135,7 @@ async def test_only_jobs_that_it_can_start_at_once(
 
 
 async def test_what_was_handed_over_goes_back_when_its_holder_leaves(
-    ledger: Ledger, queue: JobQueue, waiting: Member, taken: list[Lease]
+    ledger: Ledger, queue: JobQueue, waiting: Member, taken: Taken
 ) -> None:
     job = await add_one(queue)
     await arrived(taken, 1)
@@ -147,7 +153,7 @@ async def test_whoever_has_left_is_handed_nothing(
 
 
 async def test_a_late_settlement_of_what_was_handed_over_is_refused(
-    ledger: Ledger, queue: JobQueue, waiting: Member, taken: list[Lease]
+    ledger: Ledger, queue: JobQueue, waiting: Member, taken: Taken
 ) -> None:
     await add_one(queue)
     await arrived(taken, 1)

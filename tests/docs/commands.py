@@ -98,7 +98,7 @@ def _lines(output: str) -> list[str]:
 
 def without_pauses(output: str) -> str:
     """Without what is said where the machine stood still while a job was at work."""
-    pause = r"has blocked the event loop for|has given the event loop back after"
+    pause = r"has blocked the event loop for|released the event loop after"
     return re.sub(rf"^.*({pause}).*\n", "", output, flags=re.MULTILINE)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import penstock
 from penstock.config import load
 from penstock.model.lane import KEYS as CONFIGURABLE
 from tests.docs.blocks import PAGES, Block, blocks_of, name, pages_of
@@ -75,7 +76,7 @@ def test_every_page_and_example_can_be_reached_from_the_readme() -> None:
             ahead += [(page.parent / path).resolve() for path in local if path]
     assert set(PAGES) <= reached
     named = "".join(FENCED.sub("", guide.read_text()) for guide in GUIDES)
-    own = {"demo.py", "demo_view.py", "quickstart.py"}
+    own = {"demo.py", "demo_view.py", "flaky_provider.py", "quickstart.py"}
     missing = [f.name for f in (ROOT / "examples").glob("*.py") if f.name not in named]
     assert set(missing) <= own
 
@@ -86,10 +87,18 @@ def test_page_of_all_pages_has_every_one() -> None:
     assert set(DOCS.glob("*.md")) - {index} <= named
 
 
-def test_readme_is_short_and_shows_the_quickstart_example() -> None:
+def test_tagline_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    tagline = project["description"]
+    assert (ROOT / "README.md").read_text().splitlines()[2].rstrip(".") == tagline
+    assert f"site_description: {tagline}\n" in (ROOT / "mkdocs.yml").read_text()
+    assert penstock.__doc__ == f"{tagline}."
+
+
+def test_readme_is_short_and_shows_the_example() -> None:
     readme = (ROOT / "README.md").read_text()
     assert readme.count("\n") < 120
-    example = (ROOT / "examples" / "quickstart.py").read_text()
+    example = (ROOT / "examples" / "flaky_provider.py").read_text()
     body = example.split('"""\n\n', 1)[1]
     assert [text for language, text, _ in blocks(readme) if language == "python"] == [body]
 
@@ -111,7 +120,7 @@ def test_program_of_the_readme_runs(tmp_path: Path) -> None:
         text for kind, text, _ in blocks((ROOT / "README.md").read_text()) if kind == "python"
     ]
     (tmp_path / "program.py").write_text(program)
-    assert run([sys.executable, "program.py"], tmp_path).startswith("completed {")
+    assert run([sys.executable, "program.py"], tmp_path).endswith("of water in its buckets. [1]\n")
 
 
 @pytest.mark.parametrize("page", pages_of("test_snippets_of_a_page_run"), ids=name)

@@ -58,7 +58,7 @@ async def test_configuration_to_paste_starts_it(cli: Cli) -> None:
 
 
 def test_guide_to_mcp_names_every_tool_and_code() -> None:
-    told = PAGE.split("## The tools")[1]
+    told = PAGE.split("## Tools\n")[1]
     for tool in all_tools():
         assert f"`{tool.name}`" in told, tool.name
     codes = set(re.findall(r"`([a-z-]+)`", _cells(PAGE.split("## Errors")[1].split("## ")[0])))

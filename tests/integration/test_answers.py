@@ -142,8 +142,7 @@ async def test_an_answer_says_when_documents_were_still_on_their_way(bare_study:
         early = await answered(app, "When do eels pass a mill?")
         told_so = [note for note in early.notes if "still being processed" in note]
         assert told_so == [
-            "1 document was still being processed when this was looked for:"
-            " ask again once it is done"
+            "1 document was still being processed during the search: ask again when it is done"
         ]
         elsewhere = await answered(app, QUESTION, collections=["default"])
         assert not any("still being processed" in note for note in elsewhere.notes)
@@ -201,7 +200,7 @@ async def test_sentences_without_a_citation_that_resolves_are_marked(
         assert marked == ["Goblins help.", "石は動かない。"]
         assert [one.number for one in answer.citations] == [1, 1]
         check_citations(answer)
-        assert answer.notes == ("citations of passages that are not there were taken out",)
+        assert answer.notes == ("citations of nonexistent passages were removed",)
 
 
 async def test_personal_data_reaches_neither_the_model_nor_the_answer(

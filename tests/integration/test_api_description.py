@@ -46,7 +46,7 @@ async def test_no_request_makes_it_fail_or_answer_what_is_not_described(host: Ho
     assert counted is not None, text[-2000:]
     assert int(counted[1]) == int(counted[2]) > 10, "hundreds where the machine has the time"
     assert served.stop().code == 0
-    assert "failed:" not in served.running.err.replace("failed for good:", "")
+    assert "failed:" not in served.running.err.replace("failed permanently:", "")
 
 
 async def test_every_route_is_described_with_its_errors(host: Host) -> None:

@@ -220,13 +220,13 @@ async def test_what_is_asked_of_an_unknown_task_is_answered_at_once(host: Host) 
 
 
 REFUSED: list[tuple[str, dict[str, object], str]] = [
-    ("", {"question": " \n "}, "a question is 1 to"),
+    ("", {"question": " \n "}, "a question must be 1 to"),
     ("", {"question": "x", "budget_pages": -1}, "budget_pages"),
     ("", {"question": "x", "budget_seconds": 0}, "budget_seconds"),
     ("", {"question": "x", "budget": 1}, "there is no such field"),
     ("/{id}/searches", {"queries": []}, "queries"),
     ("/{id}/searches", {"queries": ["x"] * 101}, "queries"),
-    ("/{id}/searches", {"queries": [" "]}, "a query is 1 to"),
+    ("/{id}/searches", {"queries": [" "]}, "a query must be 1 to"),
     ("/{id}/searches", {"queries": ["x"], "max_results_per_query": 0}, "max_results_per_query"),
     ("/{id}/searches", {"queries": ["x"], "priority": "urgent"}, "priority"),
     ("/{id}/searches", {"queries": ["x"], "providers": ["altavista"]}, "there are: openalex"),

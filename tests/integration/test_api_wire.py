@@ -233,4 +233,4 @@ async def test_a_stream_whose_key_is_revoked_ends(host: Host, dial: Dial) -> Non
         await asyncio.to_thread(host.cli, "keys", "revoke", listed.json[0]["id"])
         async with asyncio.timeout(PATIENCE):
             name, data = await reading
-        assert (name, data) == ("bye", {"why": "the key is good no more"})
+        assert (name, data) == ("bye", {"why": "the API key is no longer valid"})

@@ -110,7 +110,7 @@ def test_ctrl_c_leaves_it_to_others_and_says_how_to_read_it(
     done = running.end()
     assert done.code == 130
     assert "Traceback" not in done.err
-    assert "`penstock worker` goes on with it" in done.err
+    assert "`penstock worker` continues it" in done.err
     [listed] = modelled("answers", "list", "--json").json
     assert listed["state"] == "running"
     assert f"penstock answers show {listed['answer_id']}" in done.err
@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_it_to_others_and_says_how_to_read_it(
     running = modelled.start("ask", QUESTION)
     running.said("answer ")
     running.send(signal.SIGINT)
-    assert "workers elsewhere go on with it" in running.end().err
+    assert "other workers continue it" in running.end().err
     worker.send(signal.SIGTERM)
 
 

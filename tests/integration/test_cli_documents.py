@@ -51,7 +51,7 @@ def test_filters_by_state_collection_and_tenant(cli: Cli) -> None:
     )
     table = cli("documents", "list").out
     assert "COLLECTION" in table.splitlines()[0]
-    assert "ParserError: it is protected by a password" in table
+    assert "ParserError: it is password-protected" in table
 
 
 def test_show_tells_state_masked_kinds_and_texts(cli: Cli) -> None:
@@ -72,7 +72,7 @@ def test_show_tells_state_masked_kinds_and_texts(cli: Cli) -> None:
 def test_show_tells_what_is_wrong_and_what_to_do(cli: Cli) -> None:
     fail(cli)
     shown = cli("documents", "show", "locked.pdf").out
-    assert "\nerror       ParserError: it is protected by a password\n" in shown
+    assert "\nerror       ParserError: it is password-protected\n" in shown
     assert "\nwhat to do  save it without a password and ingest it again\n" in shown
     assert cli("documents", "show", "locked.pdf", "--json").json["error"]["reason"] == "encrypted"
     accept(cli, "waits")
@@ -101,7 +101,7 @@ def test_a_failed_document_is_tried_again(cli: Cli) -> None:
     fail(cli)
     done = cli("documents", "retry", "locked.pdf")
     assert "locked.pdf  processing\n" in done.out
-    assert done.err == "no worker process works on documents yet; start one: penstock worker\n"
+    assert done.err == "no worker process handles documents; start one: penstock worker\n"
     cli("worker", "--drain")
     assert cli("documents", "show", "locked.pdf", "--json").json["state"] == "failed"
 

@@ -70,9 +70,9 @@ def test_what_is_wrong_with_a_file_is_said_and_the_rest_is_done(cli: Cli) -> Non
     limit = {"PENSTOCK_DOCUMENT_BYTES": "20000"}
     done = cli("ingest", *names, code=1, environment=limit)
     for name, why in {
-        "locked.pdf": "it is protected by a password",
-        "noise.bin": "neither text nor a format we know",
-        "empty.txt": "it has no bytes",
+        "locked.pdf": "it is password-protected",
+        "noise.bin": "unsupported file type",
+        "empty.txt": "the file is empty",
         "large.txt": "over 20,000 bytes",
         "/proc/self/mem": "the file cannot be read: Input/output error",
     }.items():
@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_file_is_said_and_the_rest_is_done(cli: Cli) -> Non
         "good.txt": "completed",
     }
     again = cli("ingest", "noise.bin", code=1).out
-    assert "neither text nor a format we know (as before; --retry tries it again)\n" in again
+    assert "unsupported file type (unchanged; retry with --retry)\n" in again
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_what_is_wrong_with_a_file_is_said_and_the_rest_is_done(cli: Cli) -> Non
         (["shop.py", "nowhere"], "no file or folder 'nowhere'"),
         (["empty"], "no files in 'empty'"),
         (["shop.py", "--exclude", "*.py"], "no files in 'shop.py'"),
-        (["-"], "give it an --id"),
+        (["-"], "needs an --id"),
         (["shop.py", "nowhere", "--id", "x"], "--id is for a single"),
         (["empty", "--id", "x"], "--id is for a single"),
         (["shop.py", "--metadata", "year"], "--metadata takes KEY=VALUE, not 'year'"),
-        (["shop.py", "--watch"], "--watch is for folders"),
-        (["empty", "--delete"], "--delete goes with --watch"),
+        (["shop.py", "--watch"], "--watch is for directories"),
+        (["empty", "--delete"], "--delete requires --watch"),
         (["http://"], "names no host"),
         (["http://me:secret@example.org/"], "holds a user name or password"),
     ],
@@ -230,7 +230,7 @@ def test_a_terminal_sees_bars_and_sums(cli: Cli, folder: Path) -> None:
     shown = cli.on_terminal("ingest", "papers", code=1)
     assert "━" in shown
     assert "of 3" in shown
-    assert "neither text nor a format we know" in shown
+    assert "unsupported file type" in shown
     assert shown.rindex("━") < shown.index("completed"), "the sums come last"
     plain = cli.on_terminal("ingest", "papers", "--exclude", "*.bin", environment={"NO_COLOR": "1"})
     assert "\x1b" not in plain

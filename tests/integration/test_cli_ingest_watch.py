@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.adapters.inotify import Inotify
 from penstock.cli import folders
 from penstock.cli.errors import InputError
 from penstock.cli.folders import Folders, Found, Gone
+from penstock.runtime.inotify import Inotify
 from tests.support.cli import Cli, Running, wait_until
 from tests.support.waiting import until
 

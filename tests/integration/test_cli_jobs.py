@@ -95,7 +95,7 @@ def test_show_has_payload_and_result(cli: Cli) -> None:
 def test_show_tells_how_every_run_ended(cli: Cli) -> None:
     job_id = cli.enqueue("fail", {"message": "no luck"})
     logged = cli.start("worker", "shop:app", "--drain", "-v").end().err
-    assert f"job {job_id} (fail) failed for good: ValueError: no luck at shop.py:" in logged
+    assert f"job {job_id} (fail) failed permanently: ValueError: no luck at shop.py:" in logged
     assert "raise ValueError(message)" in logged, "-v logs the traceback"
     shown = cli("jobs", "show", job_id).out
     runs = [line.split() for line in shown.splitlines() if line.strip().startswith(("1 ", "2 "))]
@@ -213,7 +213,7 @@ def test_all_that_match_are_cancelled(cli: Cli) -> None:
     done = cli("jobs", "cancel", "--priority", "low", "--json").json
     assert (done["cancelled"], sorted(done["ids"])) == (2, sorted(low))
     assert cli("jobs", "show", kept, "--json").json["state"] == "queued"
-    assert "which jobs?" in cli("jobs", "cancel", code=2).err
+    assert "give job ids" in cli("jobs", "cancel", code=2).err
     assert "not both" in cli("jobs", "cancel", kept, "--all", code=2).err
     cli("jobs", "cancel", "--all")
     assert cli("jobs", "show", kept, "--json").json["state"] == "cancelled"

@@ -27,7 +27,7 @@ def test_the_secret_alone_is_printed_and_opens_the_door(cli: Cli) -> None:
     assert named
     assert done.err == (
         f"key {named[1]} of tenant default: read, write\n"
-        "keep the secret: it is not stored and cannot be shown again\n"
+        "save the secret now: it is not stored and cannot be shown again\n"
     )
     key = key_of(cli, secret)
     assert key is not None
@@ -96,7 +96,7 @@ def test_a_revoked_key_is_refused_from_then_on(cli: Cli) -> None:
 def test_revoking_what_is_not_there_does_not_repeat_it(cli: Cli) -> None:
     secret = cli("keys", "create", "ci").out.strip()
     done = cli("keys", "revoke", secret, code=3)
-    assert done.err == "error: no key with that id; `penstock keys list` has them\n"
+    assert done.err == "error: no key with that id; `penstock keys list` lists them\n"
     assert cli("keys", "revoke", "none", "--json", code=3).error["type"] == "NotFound"
 
 

@@ -108,7 +108,7 @@ def test_parents_are_shown_when_there_are_any(cli: Cli) -> None:
 def test_without_lanes_it_says_so_beside_the_output(cli: Cli) -> None:
     cli.enqueue("add")
     done = cli("lanes")
-    assert (done.out, done.err) == ("", "no lanes are in use\n")
+    assert (done.out, done.err) == ("", "no lanes in use\n")
     assert cli("lanes", "--json").json == []
 
 
@@ -230,9 +230,9 @@ def test_status_names_lanes_that_need_attention(cli: Cli) -> None:
     enqueue(cli, "slow", 3)
     cli("lanes", "pause", "slow")
     said = cli("status").err.splitlines()
-    assert "what needs attention:" in said
+    assert "needs attention:" in said
     assert any(line.startswith("- breaker open: free, for ") for line in said)
-    todo = "3 jobs wait: when it may go on, penstock lanes resume slow"
+    todo = "3 jobs waiting: to continue, penstock lanes resume slow"
     assert f"- paused: slow; {todo}" in said
     assert cli("status", "--json").json["troubled_lanes"] == ["free", "slow"]
 
@@ -242,11 +242,11 @@ def test_limits_are_set_and_unset(cli: Cli) -> None:
     before = lane(cli, "slow")
     said = cli("lanes", "set", "slow", "--max-parallel", "3", "--requests-per-day", "50").out
     assert said.startswith("slow  a start every ")
-    assert "3 at a time, 50 a day (set by hand: max_parallel 3, requests_per_day 50)" in said
+    assert "3 in parallel, 50 a day (overridden: max_parallel 3, requests_per_day 50)" in said
     shown = lane(cli, "slow")
     assert (shown["max_parallel"], shown["per_day"], shown["overridden"]) == (3, 50, True)
     assert "SET BY HAND" in cli("lanes").out
-    assert "which limit?" in cli("lanes", "set", "slow", code=2).err
+    assert "no limit given" in cli("lanes", "set", "slow", code=2).err
     assert "go together" in cli("lanes", "set", "slow", "--interval-seconds", "5", code=2).err
     cli("lanes", "set", "nobody", "--max-parallel", "3", code=3)
 

@@ -37,7 +37,7 @@ def test_it_says_where_it_serves_and_ends_on_a_signal(cli: Cli) -> None:
     command.process.terminate()
     done = command.end()
     assert done.code == 0
-    assert "stopping: searches may finish" in done.err
+    assert "stopping: waiting for running searches" in done.err
     assert done.err.endswith("stopped\n")
     assert "Traceback" not in done.err
 

@@ -80,7 +80,7 @@ def test_one_whose_searches_all_fail_is_exit_code_1(cli: Cli, library_site: Rese
     done = cli("research", "water wheels", "--watch", code=1)
     assert "failed     search 1: water wheels" in done.out
     assert "error      openalex: " in done.out
-    assert "errors; the rest went on" in done.out
+    assert "errors; the other searches continued" in done.out
     assert "\nfailed  1/1 searches" in done.out
 
 
@@ -95,7 +95,7 @@ def test_ctrl_c_leaves_it_and_says_how_to_go_on(cli: Cli, library_site: Research
     (task,) = cli("tasks", "list", "--json").json
     assert (task["status"], task["progress"]) == ("running", "0/1")
     resume = f"penstock tasks resume {task['task_id']} --watch"
-    assert "no worker elsewhere goes on with it" in done.err
+    assert "no other worker continues it" in done.err
     assert resume in done.err
     assert f"penstock tasks show {task['task_id']}" in done.err
     library_site.faults.clear()
@@ -107,7 +107,7 @@ def test_ctrl_c_says_that_others_go_on(cli: Cli, library_site: ResearchSite) -> 
     library_site.faults = dict.fromkeys(("openalex", "searxng"), Answer(hang=True))
     worker = cli.start("worker")
     worker.said("penstock worker")
-    for form, says in ((), "workers elsewhere go on with it"), (("--json",), '"interrupted": true'):
+    for form, says in ((), "other workers continue it"), (("--json",), '"interrupted": true'):
         question = f"wheels{len(form)}"
         running = cli.start("research", question, "--watch", *form)
 
@@ -139,7 +139,7 @@ def test_one_that_is_stopped_elsewhere_ends_with_code_1(
 def test_a_terminal_sees_how_it_goes_and_a_list(cli: Cli, library_site: ResearchSite) -> None:
     library_site.page_delay = 0.3
     shown = cli.on_terminal("research", "water wheels", "--budget-pages", "2")
-    for text in ("running", "3 found", "budget:", "Ctrl-C ends the watch", "of them read"):
+    for text in ("running", "3 found", "budget:", "Ctrl-C stops watching", "of them read"):
         assert text in shown
     assert shown.rindex("Ctrl-C") < shown.index("Work 0 (2024)", shown.rindex("Ctrl-C"))
     plain = cli.on_terminal("research", "mills", "--watch", environment={"NO_COLOR": "1"})
@@ -149,11 +149,11 @@ def test_a_terminal_sees_how_it_goes_and_a_list(cli: Cli, library_site: Research
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([" "], "a query is 1 to"),
-        ([" ", "--query", "x"], "a question is 1 to"),
+        ([" "], "a query must be 1 to"),
+        ([" ", "--query", "x"], "a question must be 1 to"),
         (["x", "--provider", "altavista"], "there are: openalex"),
-        (["x", "--query", " "], "a query is 1 to"),
-        (["x", "--max-results", "101"], "max_results is 1 to 100"),
+        (["x", "--query", " "], "a query must be 1 to"),
+        (["x", "--max-results", "101"], "max_results must be 1 to 100"),
         (["x", "--budget-seconds", "0"], "budget_seconds"),
         (["x", "--priority", "urgent"], "--priority"),
     ],

@@ -42,7 +42,7 @@ def test_kinds_that_nobody_handles_are_a_warning(cli: Cli) -> None:
     done = cli("status")
     assert "- kind without a worker: mail.send, for " in done.err
     assert "- kind without a worker: nobody.knows, for " in done.err
-    assert "1 job waits: start a worker process that has a handler, penstock worker MODULE:APP" in (
+    assert "1 job waiting: start a worker process with a handler, penstock worker MODULE:APP" in (
         done.err
     )
     assert cli("status", "--json").json["unhandled_kinds"] == ["mail.send", "nobody.knows"]

@@ -94,7 +94,7 @@ def test_a_task_is_written_in_each_format(cli: Cli) -> None:
     refused = cli("tasks", "export", task_id, "-o", "no/such/folder/x.md", code=2)
     assert "cannot write no/such/folder/x.md: No such file" in refused.err
     both = cli("tasks", "export", task_id, "--json", "--format", "bibtex", code=2)
-    assert "--json is --format json" in both.error["message"]
+    assert "--json means --format json" in both.error["message"]
 
 
 @pytest.mark.parametrize("command", ["show", "stop", "resume", "export"])

@@ -112,7 +112,7 @@ def test_queue_option_against_an_app_that_names_its_own_is_an_error(cli: Cli) ->
         "@app.job('x')\nasync def x(ctx): ...\n"
     )
     done = cli("worker", "own:app", "--queue", "sqlite:///other.db", code=2)
-    assert "own:app names its queue itself, sqlite:///own.db" in done.err
+    assert "own:app sets its queue to sqlite:///own.db" in done.err
     assert not (cli.folder / "other.db").exists()
     cli("worker", "own:app", "--drain", "--queue", "sqlite:///own.db")
 

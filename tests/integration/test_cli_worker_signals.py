@@ -35,7 +35,7 @@ def test_an_idle_worker_stops_at_once(cli: Cli, number: signal.Signals) -> None:
 def test_a_running_job_is_finished_first(cli: Cli, number: signal.Signals) -> None:
     worker, job_id = start_job(cli, "hold")
     worker.send(number)
-    worker.said("stopping: waiting up to 25 s for 1 running job; signal again to end at once")
+    worker.said("stopping: waiting up to 25 s for 1 running job; signal again to stop at once")
     late = cli.enqueue("add")
     (cli.folder / "gate").touch()
     assert worker.end().code == 0
@@ -63,7 +63,7 @@ def test_a_second_signal_ends_at_once(cli: Cli) -> None:
     done = worker.end()
     assert time.monotonic() - begun < 20, "the grace is 25 s"
     assert done.code == 130
-    assert "ending at once" in done.err
+    assert "stopping at once" in done.err
     job = cli.job(job_id)
     assert (job.state, job.attempts) == ("queued", 0)
 

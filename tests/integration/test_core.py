@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 CORE = ("adapters", "aio", "app", "config", "engine", "errors", "lanes", "model", "outbound")
-CORE += ("ports", "telemetry", "text", "wiring")
+CORE += ("ports", "runtime", "telemetry", "text", "wiring")
 """Packages and modules that a process which only runs jobs is made of."""
 SERVICES = ("access", "answer", "answers", "document", "documents", "finding", "keys", "research")
 SERVICES += ("provider", "store", "stores", "tasks")

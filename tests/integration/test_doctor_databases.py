@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from penstock import Penstock
+from penstock import Penstock, runtime
 from penstock.adapters.database_facts import ClockSkew, Schema
 from penstock.adapters.postgres.facts import Pgvector, PostgresFacts
 from penstock.adapters.redis.facts import RedisFacts
@@ -66,7 +66,7 @@ def test_a_sqlite_queue_that_is_fine_is_said_to_be(clinic: Clinic) -> None:
     for part in ("queue", "queue schema", "queue durability", "queue clock", "store", "lanes"):
         report.says(part, "ok")
     report.says(
-        "workers", "warning", "kind without a worker: mail", "1 job waits", "penstock worker"
+        "workers", "warning", "kind without a worker: mail", "1 job waiting", "penstock worker"
     )
     assert report.code == 0
 
@@ -229,6 +229,7 @@ def test_a_clock_that_is_off_is_a_warning_that_names_ntp(
     """This process is an hour off; the servers are not."""
     right = time.time
     monkeypatch.setattr(time, "time", lambda: right() + ahead)
+    monkeypatch.setattr(runtime, "now", time.time)
     redis_place = locked_redis.url.replace("redis://", f"redis://:{PASSWORD}@")
     for place in (durable.url, redis_place):
         side = "ahead of" if ahead > 0 else "behind"

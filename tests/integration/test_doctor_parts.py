@@ -87,7 +87,7 @@ def test_a_read_only_folder_is_broken(clinic: Clinic, disk: Path) -> None:
     report = clinic.ask(f"sqlite:///{disk}/jobs.db")
     report.says("queue", "broken", "read-only")
     report.says("queue folder", "broken", "cannot be written to")
-    report.says("blobs", "broken", "does not take files")
+    report.says("blobs", "broken", "is not writable")
 
 
 def test_a_folder_that_everybody_can_change_is_a_warning(clinic: Clinic) -> None:

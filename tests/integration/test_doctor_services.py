@@ -193,7 +193,7 @@ def test_new_dead_letters_and_lonely_kinds_are_warnings(clinic: Clinic) -> None:
             await app.enqueue("nobody")
             report = await asyncio.to_thread(clinic.ask, "sqlite:///jobs.db")
         report.says("dead letters", "warning", "doomed: PermanentError", "dead-letters groups")
-        report.says("workers", "warning", "kind without a worker: nobody", "1 job waits")
+        report.says("workers", "warning", "kind without a worker: nobody", "1 job waiting")
         assert report.code == 0
 
     asyncio.run(work_on())
@@ -228,7 +228,7 @@ def test_lanes_in_trouble_are_told_apart() -> None:
     paused = judged([lane(blocked_why="paused")])["lanes"]
     away = judged([lane(breaker="open")])["lanes"]
     assert (paused.status, away.status) == ("warning", "warning")
-    assert (away.found, "7 jobs wait" in away.advice) == ("breaker open: api", True)
+    assert (away.found, "7 jobs waiting" in away.advice) == ("breaker open: api", True)
     assert judged([lane()])["lanes"].status == "ok"
 
 
@@ -236,6 +236,6 @@ def test_processes_that_are_degraded_or_gone_are_warnings() -> None:
     now = time.time()
     process = ProcessInfo("1", "mill", 7, ["mail"], 10, now, now, now + 9, {"degraded": "gone"})
     degraded = judged(processes=[process], now=now)["workers"]
-    assert (degraded.status, degraded.found) == ("warning", "queue out of reach: mill 7")
+    assert (degraded.status, degraded.found) == ("warning", "queue unreachable: mill 7")
     gone = judged(processes=[process], now=now + 60)["workers"]
     assert (gone.status, gone.found) == ("warning", "worker gone: mill 7")

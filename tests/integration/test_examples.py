@@ -10,8 +10,8 @@ from tests.support.forks import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(file for file in EXAMPLES.glob("*.py") if file.stem != "demo_view")
-DEAD_LETTER = re.compile(r"job [0-9a-f]{32} \(\w+\) failed for good: \w+.*")
-BUSY = re.compile(r"job \w+ \(\S+\) has (blocked the event loop for|given the event loop back).*")
+DEAD_LETTER = re.compile(r"job [0-9a-f]{32} \(\w+\) failed permanently: \w+.*")
+BUSY = re.compile(r"job \w+ \(\S+\) (has blocked|released) the event loop (for|after) .*")
 """Said of any job when the machine stands still."""
 
 

@@ -146,7 +146,7 @@ async def test_a_hundred_at_once_take_the_time_that_the_rate_says(
 
     fast = {"requests_per_interval": 100, "interval_seconds": 1.0, "max_parallel": 100}
     async with (app := app_with(farm, work, lanes={"fast": fast})), app.running() as engine:
-        member = engine._bench.member
+        member = engine._engine.membership.member
         permits = member.permits
 
         async def counted(requests: Sequence[PermitRequest]) -> list[Permit | Busy]:

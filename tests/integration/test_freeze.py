@@ -35,7 +35,7 @@ async def test_what_a_thawed_process_has_to_say_about_lost_jobs_is_refused(farm:
 
         # Every handler of the thawed process returns at once, with a result nobody wants.
         frozen.send(signal.SIGCONT)
-        await until(lambda: "joining again" in frozen.log, "the thawed process to notice")
+        await until(lambda: "rejoining" in frozen.log, "the thawed process to notice")
 
         async def joined() -> bool:
             return {p.pid for p in await app.processes()} == {frozen.pid, other.pid}
@@ -66,7 +66,7 @@ async def test_a_late_outcome_that_reaches_the_queue_is_refused_and_said_so(farm
         assert done.result == {"attempt": 2, "pid": other.pid}
         slow.send(signal.SIGCONT)
         await until(lambda: "was refused" in slow.log, "the refusal")
-        await until(lambda: "joining again" in slow.log, "the slow process to join again")
+        await until(lambda: "rejoining" in slow.log, "the slow process to join again")
         assert await app.get(job.id) == done
         work = await app.wait((await app.enqueue("work", {"n": 1})).id, timeout=PATIENCE)
         assert work.result == {"attempt": 1, "pid": slow.pid}

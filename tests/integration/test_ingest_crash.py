@@ -246,7 +246,7 @@ async def test_what_uploads_left_behind_is_swept_when_it_is_old(shelf: Shelf) ->
         return {str(path.relative_to(folder)) for path in shelf.blobs()}
 
     async with shelf.running():
-        await until(lambda: left() == {*new, *others}, "the sweep")
+        await until(lambda: left() == {*new, *others}, "for cleanup")
 
 
 async def test_failed_documents_keep_their_originals_however_old(shelf: Shelf) -> None:

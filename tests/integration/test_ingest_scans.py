@@ -162,7 +162,7 @@ async def test_nothing_is_sent_to_a_model_unless_that_is_asked_for(
     async with looked_at.running(scans="none") as app:
         await app.documents.add(saved(PICTURES[0], "PNG"), id="a")
         document = await failed(app, "a")
-        assert "where `scans` is set" in document.message
+        assert "set `scans: ocr`" in document.message
         await app.documents.add(scans.pdf(TEXT, PICTURES[0]), id="b")
         await completed(app, "b")
     assert vision.requests == []

@@ -106,7 +106,7 @@ async def counted_trips(app: Penstock) -> AsyncIterator[list[float]]:
     """`app` running; when its dispatcher went to the queue."""
     trips: list[float] = []
     async with app.running() as orchestrator:
-        member = orchestrator._bench.member
+        member = orchestrator._engine.membership.member
         exchange = member.exchange
 
         async def counted(*arguments: Any, **options: Any) -> Exchange:

@@ -100,7 +100,7 @@ async def test_slots_of_a_frozen_process_are_free_within_the_lease_and_not_befor
         farm.gate.touch()
         await app.drain(timeout=SOON)
         frozen.send(signal.SIGCONT)
-        await until(lambda: "joining again" in frozen.log, "the thawed process to notice")
+        await until(lambda: "rejoining" in frozen.log, "the thawed process to notice")
         assert slots(farm) == [], "nor does it bring its old slots with it"
 
 

@@ -85,7 +85,7 @@ async def test_no_secret_and_no_personal_data_is_in_logs_traces_or_metrics(
     assert {one["trace_id"] for one in attempts} <= collector.traces
     [thread] = [one for one in mine if one["message"] == "in a thread"]
     assert (thread["kind"], thread["error"]) == ("fails.thread", "KeyError")
-    buried = [one for one in logged if "failed for good" in one["message"]]
+    buried = [one for one in logged if "failed permanently" in one["message"]]
     assert {one["kind"] for one in buried} >= {"fails", "fails.thread"}
     assert {one["job"] for one in buried if one["kind"] == "fails"} == {attempts[0]["job"]}
     assert [one for one in logged if one.get("error") == "RuntimeError"], "a task left behind"

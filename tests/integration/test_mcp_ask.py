@@ -167,7 +167,7 @@ async def test_what_goes_wrong_is_told_with_a_code(agents: Agents) -> None:
         for arguments, says in (
             ({}, "question: "),
             ({"question": ""}, "question: "),
-            ({"question": "   "}, "a question is 1 to"),
+            ({"question": "   "}, "a question must be 1 to"),
             ({"question": "a", "sources": "moon"}, "sources: "),
             ({"question": "a", "collections": []}, "collections: "),
             ({"question": "a", "seconds": 0}, "seconds: "),

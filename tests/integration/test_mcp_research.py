@@ -171,14 +171,14 @@ async def test_arguments_that_cannot_be_are_told_with_what_can(agents: Agents) -
         task_id = await begun(client)
         wrong: list[tuple[str, dict[str, Any], str]] = [
             ("create_task", {}, "question: Field required"),
-            ("create_task", {"question": " "}, "a question is 1 to 10,000 characters"),
+            ("create_task", {"question": " "}, "a question must be 1 to 10,000 characters"),
             ("create_task", {"question": "a" * 10_001}, "question: "),
             ("create_task", {"question": "a", "budget_pages": -1}, "budget_pages: "),
             ("create_task", {"question": "a", "budget_seconds": 0}, "budget_seconds: "),
             ("queue_searches", {"task_id": task_id}, "queries: Field required"),
             ("queue_searches", {"task_id": task_id, "queries": []}, "queries: "),
             ("queue_searches", {"task_id": task_id, "queries": ["a"] * 101}, "queries: "),
-            ("queue_searches", {"task_id": task_id, "queries": ["a", " "]}, "a query is 1 to"),
+            ("queue_searches", {"task_id": task_id, "queries": ["a", " "]}, "a query must be 1 to"),
             (
                 "queue_searches",
                 {"task_id": task_id, "queries": ["a"], "providers": ["altavista"]},

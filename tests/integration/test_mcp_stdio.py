@@ -200,7 +200,9 @@ async def test_a_client_that_reads_no_more_ends_it(start: Start) -> None:
     talk = await start("--no-workers")
     await new_task(talk)
     reading = talk.process._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
+    pipe = reading.get_extra_info("pipe")
     reading.close()
+    await until(lambda: pipe.closed, "the pipe to be closed")  # else the answer may still fit in
     await talk.write(tool(1, "list_tasks"))
     assert await asyncio.wait_for(talk.process.wait(), PATIENCE) == 0
 

@@ -11,7 +11,7 @@ import pytest
 from penstock import Penstock
 from penstock.documents.mask import Masker
 from penstock.documents.pii.presidio import OVERLAP, PIECE, PresidioNames, pieces
-from penstock.engine.context import current
+from penstock.engine.run import current
 from penstock.errors import ConfigError, JobTimeout
 from penstock.model.names import NAME_KINDS, NamesConfig
 from tests.support.shelf import SOON, Shelf, completed
@@ -122,7 +122,7 @@ def test_pieces_are_bounded_and_cover_the_text(text: str) -> None:
 
 def test_search_for_names_ends_with_the_time_of_its_job(mask: Masker) -> None:
     class Late:
-        def remaining(self) -> float:
+        def left(self) -> float:
             return 0.0
 
     token = current.set(Late())  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock import JobContext, JobState, Penstock
+from penstock import JobContext, JobState, Penstock, runtime
 from penstock.engine import ticker
 from penstock.engine.schedule import Every
 from penstock.errors import ConfigError
@@ -295,7 +295,7 @@ def _tickers() -> list[str]:
 def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Sets the clock of this machine, which is the queue's where that is a file."""
     right, by = time.time, [0.0]
-    monkeypatch.setattr(time, "time", lambda: right() + by[0])
+    monkeypatch.setattr(runtime, "now", lambda: right() + by[0])
 
     def set_to(seconds: float) -> None:
         by[0] = seconds

@@ -92,7 +92,7 @@ async def test_a_process_that_was_frozen_repeats_no_tick(farm: Farm) -> None:
         await farm.freeze(frozen)
         await beats(farm, more=FROZEN_TICKS)
         frozen.send(signal.SIGCONT)
-        await until(lambda: "joining again" in frozen.log, "the thawed process to notice")
+        await until(lambda: "rejoining" in frozen.log, "the thawed process to notice")
         await beats(farm, more=2)
         await other.kill()
         jobs = await beats(farm, more=2)
@@ -125,7 +125,7 @@ async def test_the_command_line_lists_periodic_kinds(farm: Farm, cli: Cli) -> No
     async with farm.bare() as app:
         nothing = await asyncio.to_thread(cli, "periodic", "--queue", farm.url)
         assert nothing.out == ""
-        assert "no worker process works on a periodic kind" in nothing.err
+        assert "no worker process has periodic jobs" in nothing.err
 
         farm.settings["lease_seconds"] = 9.0  # so that none is forgotten while a command starts
         await farm.start("ticking")

@@ -19,7 +19,6 @@ from penstock.adapters.postgres import PostgresQueue
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.documents import PostgresDocuments
-from penstock.adapters.postgres.documents import versions as documents
 from penstock.errors import ConfigError, QueueError, QueueUnusable
 from penstock.ports.documents import DocumentQuery, Scope, Version
 from tests.conformance.document_support import (
@@ -182,7 +181,7 @@ async def test_no_vector_is_deleted_while_a_text_that_needs_it_is_being_staged()
         staged, looked = asyncio.Event(), asyncio.Event()
 
         async def stage(tx: Transaction) -> None:
-            await documents.stage(tx, 1, again, staged_of(["sun"]))
+            await store._stage(tx, 1, again, staged_of(["sun"]))
             staged.set()
             await looked.wait()
 

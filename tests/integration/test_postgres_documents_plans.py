@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.adapters.postgres.address import parse
-from penstock.adapters.postgres.database import Database, statement
+from penstock.adapters.postgres.database import Database, numbered_statement
 from penstock.adapters.postgres.documents import search as searching
 from penstock.adapters.postgres.documents import text as full_text
 from penstock.adapters.postgres.documents.vectors import floats
@@ -138,7 +138,7 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
             assert hit.score == pytest.approx(scores[hit.chunk], abs=1e-6)
 
         await mine.execute("SET enable_seqscan = off")  # as in every transaction that writes
-        look = mine.sql(statement("look_at_vectors", "penstock"))
+        look = mine.sql(numbered_statement("look_at_vectors", "penstock")[0])
         rows = await mine.fetch(f"EXPLAIN {look}", 1, 1, "5", 1000)
         plan = "\n".join(row[0] for row in rows)
         assert not re.search(r"Seq Scan on (?!models|serving)", plan), plan

@@ -255,10 +255,10 @@ async def test_hyphens_are_kept_from_a_provider_that_finds_nothing_with_them(
 @pytest.mark.parametrize(
     ("name", "query", "limit", "message"),
     [
-        ("openalex", " \n ", 1, "a search needs a query"),
+        ("openalex", " \n ", 1, "the query is empty"),
         ("openalex", "x" * 2001, 1, "longer than 2,000 characters"),
         ("openalex", "x", 0, "limit must be at least 1"),
-        ("arxiv", "?!", 1, "needs a word"),
+        ("arxiv", "?!", 1, "needs at least one word"),
     ],
 )
 async def test_what_cannot_be_asked_is_refused_before_it_costs_a_request(

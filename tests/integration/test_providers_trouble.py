@@ -81,7 +81,7 @@ async def test_query_that_arxiv_does_not_take_is_an_error_and_no_finding(
     )
     server.faults["arxiv"] = Answer(body=arxiv_feed([entry], 1))
     done = await search(desk, server, "arxiv")
-    assert error_of(done) == ("ProviderError", "arxiv does not take the query")
+    assert error_of(done) == ("ProviderError", "arxiv rejected the query")
 
 
 async def test_searxng_without_json_is_told_what_to_set(

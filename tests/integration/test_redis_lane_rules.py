@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import penstock
+from penstock import runtime
 from penstock.adapters.redis.scripts import assembled
 from penstock.lanes import breaker, limits, line, permit, state, verdict
 from penstock.lanes.breaker import Fault
@@ -317,16 +318,12 @@ def test_lua_and_python_lane_rules_come_to_the_same(
     lanes = [LaneState(**values) for values in family]
     start = [{k: v for k, v in asdict(lane).items() if v is not None} for lane in lanes]
     now, asked, expected = START, [], []
-    jitter = breaker._random
-    try:
-        for step in steps:
-            now += step["after"]
-            breaker._random = _Fixed(step["jitter"])  # type: ignore[assignment]
+    for step in steps:
+        now += step["after"]
+        with runtime.replaced(uniform=lambda least, most, said=step["jitter"]: said):
             answer = _PYTHON[step["rule"]](lanes, step, now)
-            asked.append(_asked(step, now))
-            expected.append((answer, [_comparable(asdict(lane)) for lane in lanes]))
-    finally:
-        breaker._random = jitter
+        asked.append(_asked(step, now))
+        expected.append((answer, [_comparable(asdict(lane)) for lane in lanes]))
     with redis.Redis.from_url(redis_url(flavour), decode_responses=True) as server:
         ask = json.dumps({"lanes": start, "steps": asked})
         told = server.eval(assembled("#!lua", NEEDS, RULES.read_text()), 1, "{rules}", ask)
@@ -339,16 +336,6 @@ def test_lua_and_python_lane_rules_come_to_the_same(
             assert set(lane) == set(other), step
             for name, value in lane.items():
                 assert _same(value, other[name]), (step, name, value, other[name])
-
-
-class _Fixed:
-    """The jitter a step says."""
-
-    def __init__(self, value: float) -> None:
-        self._value = value
-
-    def uniform(self, least: float, most: float) -> float:
-        return self._value
 
 
 @pytest.mark.parametrize("module", [breaker, limits, line, permit, verdict, state])

@@ -286,16 +286,16 @@ async def test_what_cannot_be_right_is_refused_with_a_sentence(bureau: Bureau) -
         task = await asked(app)
         research = app.research
         for refused, said in (
-            (research.create("  "), "a question is 1 to"),
+            (research.create("  "), "a question must be 1 to"),
             (research.create("x", budget_pages=-1), "budget_pages"),
             (research.create("x", budget_seconds=0.0), "budget_seconds"),
             (research.queue_searches(task, []), "1 to 100 queries"),
             (research.queue_searches(task, ["x"] * 101), "1 to 100 queries"),
-            (research.queue_searches(task, [" "]), "a query is 1 to"),
-            (research.queue_searches(task, ["x"], max_results=0), "max_results is 1 to 100"),
+            (research.queue_searches(task, [" "]), "a query must be 1 to"),
+            (research.queue_searches(task, ["x"], max_results=0), "max_results must be 1 to 100"),
             (research.queue_searches(task, ["x"], providers=["altavista"]), "there are: openalex"),
             (research.queue_searches(task, ["x"], providers=[]), "name a provider"),
-            (research.status(task, wait=301.0), "wait is 0 to 300"),
+            (research.status(task, wait=301.0), "wait must be 0 to 300"),
             (research.status(task, cursor="x"), "cursor"),
         ):
             with pytest.raises(ValidationError, match=said):

@@ -113,7 +113,7 @@ async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_t
         asked = len(shelf.embedder.requests)
 
         async def tried() -> bool:
-            return "a try is under way" in (await app.documents.search("question")).note
+            return "an attempt is in progress" in (await app.documents.search("question")).note
 
         await asyncio.wait_for(until(tried, "a search to make the try"), PATIENCE)
         await until(lambda: len(shelf.embedder.requests) > asked, "the try to arrive")

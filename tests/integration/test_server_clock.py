@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import JobContext, JobState, Penstock, RunLater
+from penstock import JobContext, JobState, Penstock, RunLater, runtime
 from tests.conformance.support import BACKENDS
 from tests.support.waiting import PATIENCE
 
@@ -31,6 +31,7 @@ def wrong_clock(
     """This process is an hour off."""
     right, skew = time.time, request.param
     monkeypatch.setattr(time, "time", lambda: right() + skew)
+    monkeypatch.setattr(runtime, "now", time.time)
 
 
 @pytest.mark.usefixtures("wrong_clock")

@@ -212,7 +212,7 @@ async def test_collector_is_sent_the_spans_of_a_server(host: Host, collector: Co
         await until(lambda: "process ingest.embed" in collector.names, "spans of the last job")
     done = served.stop()
     assert done.code == 0
-    assert "traces go to" in done.err
+    assert "exporting traces to" in done.err
     assert "hush" not in done.err
     assert {"PUT /v1/index/{document_id}", "send ingest.parse", "embed"} <= collector.names
     assert collector.services == {"penstock-server"}

@@ -41,13 +41,13 @@ def test_a_queue_where_all_is_well_needs_none() -> None:
 @pytest.mark.parametrize(
     ("changes", "what", "said"),
     [
-        ({"breaker": "open", "failing_since": NOW - 50}, "breaker open", "3 jobs wait"),
-        ({"breaker": "open", "probe_ok": False}, "breaker open", "look at what it depends on"),
-        ({"breaker": "open", "probe_ok": True}, "breaker open", "look at what its jobs fail with"),
-        ({"blocked_why": "credentials"}, "credentials refused", "penstock lanes resume api"),
+        ({"breaker": "open", "failing_since": NOW - 50}, "breaker open", "3 jobs waiting"),
+        ({"breaker": "open", "probe_ok": False}, "breaker open", "check the service it depends on"),
+        ({"breaker": "open", "probe_ok": True}, "breaker open", "check the errors of its jobs"),
+        ({"blocked_why": "credentials"}, "credentials rejected", "penstock lanes resume api"),
         ({"blocked_why": "paused"}, "paused", "penstock lanes resume api"),
         ({"blocked_why": "rate limited", "blocked_until": NOW + 9}, "rate limited", "by itself"),
-        ({"per_day": 5, "used_today": 5, "waiting": 1}, "daily limit", "1 job waits"),
+        ({"per_day": 5, "used_today": 5, "waiting": 1}, "daily limit", "1 job waiting"),
     ],
 )
 def test_a_lane_in_trouble(changes: dict[str, Any], what: str, said: str) -> None:
@@ -65,7 +65,7 @@ def test_a_lane_that_429s_have_slowed_down_is_told_with_what_is_configured(
 ) -> None:
     lane = replace(LANE, spacing=6.528, configured_spacing=configured)
     (one,) = found(lanes=[lane])
-    assert (one.what, one.subject, in_trouble(lane)) == ("slowed down", "api", False)
+    assert (one.what, one.subject, in_trouble(lane)) == ("throttled", "api", False)
     assert f"slowed to 0.153 starts/s (configured: {shown}) after repeated 429s" in one.todo
     assert "penstock lanes reset api" in one.todo
     assert as_dict(lane)["trouble"] == slowed(lane)
@@ -78,7 +78,7 @@ def test_a_suspicion_is_no_trouble_yet() -> None:
 @pytest.mark.parametrize(
     ("changes", "what", "state"),
     [
-        ({"status": {"degraded": True}}, "queue out of reach", "degraded"),
+        ({"status": {"degraded": True}}, "queue unreachable", "degraded"),
         ({"status": {"stuck": 2}}, "worker stuck", "running"),
         ({"status": {"blocked": BLOCKED}}, "event loop blocked", "running"),
         ({"status": {"blocked": OVER}}, "event loop was blocked", "running"),
@@ -103,7 +103,7 @@ def test_a_kind_whose_only_worker_is_gone_has_none() -> None:
 
 def test_an_event_loop_that_goes_on_again_is_told_in_the_past_tense() -> None:
     (lasts,) = found(processes=[replace(PROCESS, status={"blocked": BLOCKED})])
-    assert (lasts.since, "blocks it, and no other job" in lasts.todo) == (NOW - 3, True)
+    assert (lasts.since, "blocks it; no other job" in lasts.todo) == (NOW - 3, True)
     (over,) = found(processes=[replace(PROCESS, status={"blocked": OVER})])
     assert over.since is None
     assert "job id (work) blocked it for 12.3 s, until 40 s ago, at app.py:3" in over.todo
@@ -121,7 +121,7 @@ def test_groups_of_dead_letters_are_one_matter() -> None:
     groups = [replace(DEAD, error_type=f"E{n}", count=n, first_at=NOW - n) for n in range(1, 9)]
     (one,) = found(dead=groups)
     assert one.subject == "work: E8, work: E7, work: E6, 5 more"
-    assert one.todo.startswith("36 failed for good")
+    assert one.todo.startswith("36 failed permanently")
     assert one.since == NOW - 8
 
 

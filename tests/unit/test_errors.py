@@ -176,7 +176,7 @@ def test_reason_a_document_cannot_be_parsed_for_is_part_of_what_is_stored() -> N
         ("unknown", "convert it"),
         ("oversized", "split it"),
         ("bomb", "if you trust it"),
-        ("empty", "something in it"),
+        ("empty", "once it has content"),
         ("scanned", "set `scans: ocr`"),
         ("corrupt", "mended"),
         ("a reason of a later version", "mended"),

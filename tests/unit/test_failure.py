@@ -206,7 +206,7 @@ def logged(error: BaseException, caplog: pytest.LogCaptureFixture, *, quotes: bo
 def test_log_says_what_failed_and_where_at_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "penstock")
     line = logged(caught(chained), caplog)
-    assert line.startswith(f"job abc (mine) failed for good: RuntimeError: outer at {HERE}")
+    assert line.startswith(f"job abc (mine) failed permanently: RuntimeError: outer at {HERE}")
     assert f"(caused by KeyError: 'missing' at {HERE}" in line
     assert "\n" not in line
     assert "inner problem 2" in logged(caught(grouped), caplog)
@@ -224,7 +224,7 @@ def test_log_hides_secrets_and_tells_only_types_where_asked(
     leaky = caught(lambda: _raise(ValueError("https://me:word@host/?token=abc\nnext")))
     assert "https://***@host/?token=*** next at tests" in logged(leaky, caplog)
     line = logged(leaky, caplog, quotes=False)
-    assert line.startswith(f"job abc (mine) failed for good: ValueError at {HERE}")
+    assert line.startswith(f"job abc (mine) failed permanently: ValueError at {HERE}")
     assert "host" not in line
 
 

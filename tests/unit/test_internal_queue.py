@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from penstock.engine import internal_queue
+from penstock import runtime
 from penstock.engine.internal_queue import InternalQueue
 from tests.support.leases import lease
 from tests.support.waiting import PATIENCE
@@ -21,7 +21,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(internal_queue, "time", clock)
+    monkeypatch.setattr(runtime, "monotonic", clock.monotonic)
     return clock
 
 

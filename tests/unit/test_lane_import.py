@@ -94,8 +94,8 @@ def test_what_is_no_limit_and_what_means_something_else_is_said(
     ]
     assert main(["lanes", "import", str(file)]) == 0
     said = capsys.readouterr().err
-    assert "left out, because it is no limit: daily.base_url" in said
-    assert "left out, though it may be a limit: daily.rate_limit.burst; lanes have" in said
+    assert "skipped, not a limit: daily.base_url" in said
+    assert "skipped, not supported by lanes: daily.rate_limit.burst; lanes have" in said
 
 
 def test_a_file_of_lanes_may_have_one_of_that_name(tmp_path: Path) -> None:

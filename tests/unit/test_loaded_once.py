@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.adapters import inotify
-from penstock.adapters.inotify import IN_FOLDER, Inotify
 from penstock.engine import prober
 from penstock.engine.prober import reachable
 from penstock.outbound.certificates import trusted
+from penstock.runtime import inotify
+from penstock.runtime.inotify import IN_FOLDER, Inotify
 from tests.support.server import CountingServer
 from tests.support.waiting import PATIENCE
 

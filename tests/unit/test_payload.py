@@ -106,7 +106,7 @@ NOT_JSON = {
     "keys that are no text": {(1, 2): 3},
     "keys that are the same text": {"1": 1, 1: 2},
     "a loop": endless(),
-    "nested too deep": nested(),
+    "nested too deeply": nested(),
 }
 
 

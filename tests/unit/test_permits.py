@@ -12,7 +12,6 @@ from penstock.engine.permits import PermitBroker
 from penstock.errors import LaneBusy, QueueUnavailable, RateLimited
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import Member
 from tests.support.waiting import PATIENCE
 
 FULL = Busy("api", None, "all its slots are taken")
@@ -28,18 +27,17 @@ class Queue:
         self.most = 0
         self.trouble: list[Exception | Busy] = []
         self.known = asyncio.Event()
-        self.desk = PermitBroker(
-            lambda: cast(Member, self),
-            self.give_back,
-            self.knows,
-            lambda name: LaneConfig(),
-            0.05,
-        )
+        this = cast(Any, self)  # the membership and its member, and the settler
+        self.desk = PermitBroker(this, this, lambda name: LaneConfig(), 0.05)
+
+    @property
+    def member(self) -> "Queue":
+        return self
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    async def knows(self) -> None:
+    async def flushed(self) -> None:
         await self.known.wait()
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
@@ -130,7 +128,7 @@ async def test_429s_of_a_lane_that_pauses_are_logged_once(
             async with queue.desk.hold("api", Noted(1)):
                 raise RateLimited(retry_after=60)
     (line,) = caplog.messages
-    assert "lane 'api' was answered 429 and pauses for 60 s" in line
+    assert "lane 'api' got a 429 and is paused for 60 s" in line
 
 
 async def test_lane_in_trouble_is_not_waited_for_by_any_in_line() -> None:

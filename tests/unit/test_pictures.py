@@ -72,7 +72,7 @@ def test_a_tiff_has_pages() -> None:
 
 @pytest.mark.parametrize("data", [scans.pdf(picture("a")), saved(picture("a"), "PNG")])
 def test_where_scans_are_not_read_that_is_what_is_said(data: bytes) -> None:
-    with pytest.raises(ParserError, match="where `scans` is set") as caught:
+    with pytest.raises(ParserError, match="set `scans: ocr`") as caught:
         read(data, ParseLimits())
     assert caught.value.reason == "scanned"
 

@@ -14,6 +14,7 @@ class Troubled:
 
     def __init__(self) -> None:
         self.found: list[bool] = []
+        self.member = self  # the membership as well
 
     async def probes(self) -> list[tuple[str, str]]:
         return [("api", "127.0.0.1:9")]
@@ -32,15 +33,16 @@ async def test_outage_is_logged_when_it_begins_and_ends_and_not_at_every_probe(
         return up
 
     monkeypatch.setattr(prober, "reachable", reachable)
-    monkeypatch.setattr("penstock.engine.prober.time.monotonic", lambda: clock)
-    probes, member = Prober(), Troubled()
+    monkeypatch.setattr("penstock.runtime.monotonic", lambda: clock)
+    member = Troubled()
+    probes = Prober(cast(Any, member))
 
     async def probe(times: int) -> list[str]:
         nonlocal clock
         caplog.clear()
         for _ in range(times):
             clock += 3.0
-            await probes.probe_troubled(cast(Any, member))
+            await probes.probe_troubled()
         return [one.getMessage().rpartition(" ")[2] for one in caplog.records]
 
     assert await probe(200) == ["failed"], "also where it lasts longer than is remembered"

@@ -1,9 +1,8 @@
 """The server's clock, as a process knows it."""
 
-import time
-
 import pytest
 
+from penstock import runtime
 from penstock.adapters.queue_clock import QueueClock
 
 
@@ -12,7 +11,7 @@ class Time:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(runtime, "monotonic", lambda: self.now)
 
 
 @pytest.fixture

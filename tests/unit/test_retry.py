@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine import retry
+from penstock import runtime
 from penstock.engine.retry import backoff_of, reconnect_delay, retry_delay
 from penstock.model.settings import Settings
 
@@ -29,7 +29,7 @@ def test_retry_waits_between_nothing_and_the_doubling_ceiling(
 @pytest.mark.parametrize(("attempt", "ceiling"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300)])
 def test_jitter_is_full(monkeypatch: pytest.MonkeyPatch, attempt: int, ceiling: float) -> None:
     """Delays fill the whole range evenly, so jobs that failed together spread out."""
-    monkeypatch.setattr(retry, "_random", random.Random(1))
+    monkeypatch.setattr(runtime, "uniform", random.Random(1).uniform)
     delays = [retry_delay(attempt, Settings()) for _ in range(4000)]
 
     assert min(delays) < 0.01 * ceiling

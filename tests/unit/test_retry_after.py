@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock import runtime
 from penstock.text.retry_after import retry_after
 
 
@@ -25,7 +26,7 @@ def test_seconds_are_read_as_seconds(value: str, seconds: float) -> None:
 def now(monkeypatch: pytest.MonkeyPatch) -> float:
     """A moment that does not pass."""
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
+    monkeypatch.setattr(runtime, "now", lambda: now)
     return now
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.events import EngineEvents
 from penstock.engine.run import Interrupt
 from penstock.engine.settler import Settler
 from penstock.model.job_log import LOG_LIMIT, log_line, parse_log
@@ -28,7 +29,7 @@ class Running:
 @pytest.fixture
 def settler() -> Settler:
     """One that has just sent progress, and does so again in an hour."""
-    settler = Settler(Settings(progress_seconds=3600), lambda: None)
+    settler = Settler(Settings(progress_seconds=3600), EngineEvents())
     first: Any = Running()
     settler.note(first, 0.1, "begun")
     assert len(settler.take().progress) == 1

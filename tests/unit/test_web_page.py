@@ -225,7 +225,7 @@ def test_a_page_that_takes_too_long_is_read_whole_in_the_time_that_is_left() -> 
     limits = ParseLimits(seconds=5.0)
     start = time.process_time()
     parsed = from_web(f"<html><body>{rows}</body></html>".encode(), limits=limits)
-    assert parsed.reading["why"] == "looking for the main text took too long"
+    assert parsed.reading["why"] == "extracting the main text took too long"
     assert "gate 29999" in parsed.text
     assert time.process_time() - start < 15
 

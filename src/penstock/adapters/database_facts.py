@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
+
+from penstock import runtime
 
 
 class Schema(NamedTuple):
@@ -39,5 +40,5 @@ class ClockSkew(NamedTuple):
     @classmethod
     def of(cls, sent: float, server: float) -> ClockSkew:
         """The answer to a question sent at `sent`, on this machine's clock, has just come."""
-        received = time.time()
+        received = runtime.now()
         return cls(server - (sent + received) / 2, (received - sent) / 2)

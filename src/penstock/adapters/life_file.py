@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import mmap
 import os
@@ -28,6 +27,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from penstock import runtime
 from penstock.adapters.private_files import open_private, private_folder
 from penstock.errors import QueueUnavailable
 from penstock.model.ids import new_id
@@ -72,13 +72,9 @@ class LifeFile:
         while True:
             self.path = folder / (new_id() + SUFFIX)
             self._fd = open_private(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-            try:
-                # Somebody cleaning up may have locked or removed it between the two calls.
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(self._fd).st_nlink:
-                    break
-            except BlockingIOError:
-                pass
+            # Somebody cleaning up may have locked or removed it between the two calls.
+            if runtime.try_lock(self._fd) and os.fstat(self._fd).st_nlink:
+                break
             os.close(self._fd)
         try:
             # Allocated, not sparse: writing to a hole of a mapping on a full disk is SIGBUS.
@@ -180,11 +176,6 @@ def proven_dead(path: Path) -> Iterator[bool]:
         yield False  # no file, no proof: its lease will tell
         return
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield os.fstat(fd).st_nlink > 0
+        yield runtime.try_lock(fd) and os.fstat(fd).st_nlink > 0
     finally:
         os.close(fd)

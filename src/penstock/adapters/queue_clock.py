@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from penstock import runtime
 
 BACK_SECONDS = 1.0
 """A clock that was set back by less has no consequences that outlast it."""
@@ -15,22 +15,22 @@ class QueueClock:
     matter, only how it runs: a wrong time here neither hurries nor delays a job."""
 
     def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
+        self._offset = runtime.now() - runtime.monotonic()
         self._error = float("inf")
         self._at = 0.0
 
     def now(self) -> float:
-        return time.monotonic() + self._offset
+        return runtime.monotonic() + self._offset
 
     @staticmethod
     def local() -> float:
         """When a question is sent, for `sample`."""
-        return time.monotonic()
+        return runtime.monotonic()
 
     def sample(self, sent: float, server: float) -> None:
         """The answer to a question `sent` has come: the server's clock was `server` meanwhile.
         The quicker the answer, the more it is worth; older ones lose their worth."""
-        received = time.monotonic()
+        received = runtime.monotonic()
         error = (received - sent) / 2
         if error <= self._error + (received - self._at) * DRIFT:
             self._offset = server - (sent + received) / 2

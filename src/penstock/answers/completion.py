@@ -34,9 +34,9 @@ PAGE = 1000
 """Entries of a log read at a time."""
 
 LATE = {
-    Phase.PLAN: "the question was not planned in time",
-    Phase.SEARCH: "the search was not over in time",
-    Phase.ANSWER: "the answer was not written in time",
+    Phase.PLAN: "planning did not finish in time",
+    Phase.SEARCH: "searching did not finish in time",
+    Phase.ANSWER: "writing did not finish in time",
 }
 
 
@@ -75,7 +75,7 @@ class AnswerEnding:
                 why += LOST
             after = await self._without(ctx, answer, why, whole=out_of_reach)
             if after is None:
-                ctx.run_later(0.1, "somebody else has changed it meanwhile")
+                ctx.run_later(0.1, "it was changed concurrently")
                 raise AssertionError("unreachable")
             answer = after
         await self._phases.go_on(ctx, answer)

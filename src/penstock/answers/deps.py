@@ -65,7 +65,7 @@ class AnswerDeps:
         if not count:
             return ""
         some = "1 document was" if count == 1 else f"{count:,} documents were"
-        return f"{some} still being processed when this was looked for: ask again once it is done"
+        return f"{some} still being processed during the search: ask again when it is done"
 
     async def masked(self, texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(await self.documents.mask(texts))

@@ -32,7 +32,7 @@ ABOVE = 0.35
 HEADING = re.compile(r"^[ \t]*#{1,6} ", re.MULTILINE)
 _STOP = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]\u300d\u300f]{0,4}\s*$")
 
-FOREIGN = "what is quoted was found by its meaning alone: it is in another script"
+FOREIGN = "the quoted text was found by meaning only: it is in another script"
 NOTHING = {
     "han": "この質問に答える記述は見つかりませんでした。",
     "hangul": "이 질문에 답하는 내용을 찾지 못했습니다.",

@@ -127,9 +127,11 @@ class LocalLibrarian:
                 )
                 return await self._masked(verdict)
         except TimeoutError:
-            return plain._replace(note="the model did not say in time whether that is enough")
+            return plain._replace(note="the model did not judge the evidence in time")
         except ModelError as error:
-            return plain._replace(note=f"whether that is enough is not known: {error}")
+            return plain._replace(
+                note=f"could not judge whether the evidence is sufficient: {error}"
+            )
 
     async def _masked(self, verdict: Verdict) -> Verdict:
         """Models repeat what they were not given, too."""

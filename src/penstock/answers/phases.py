@@ -87,7 +87,7 @@ class Phases:
         if answer.phase is phase and not answer.over:
             after = await work(ctx, answer, until)
             if after is None:
-                return {"refused": "it was changed meanwhile"}
+                return {"refused": "it was changed concurrently"}
             answer = after
         # Also where an earlier run, or the clock, has stored it and may have died since.
         await self.go_on(ctx, answer)
@@ -207,7 +207,7 @@ class Phases:
             answer = looked
         last = answer.rounds[-1] if answer.rounds else None
         if last is not None and last.next and not why:
-            why = "the time for searching was up"
+            why = "the time for searching ran out"
             if await tools.is_down(tools.librarian.lane):
                 why += LOST
         return await tools.store.save(

@@ -48,7 +48,7 @@ class AnswerReconciler:
         clock = jobs.get(clock_id(answer))
         work = [jobs[one] for one in ids_of(answer) if one in jobs]
         if clock is None or not work:
-            log.warning("an answer had no job: %s", answer.id)
+            log.warning("requeued an answer that had no job: %s", answer.id)
             await self._tools.start(answer, Priority.HIGH)
         elif not any(one.state in _LIVE for one in (clock, *work)):
             await self._fail(answer, (clock, *work))
@@ -61,5 +61,5 @@ class AnswerReconciler:
         said = next((one.error["message"] for one in jobs if one.error), "its jobs were cancelled")
         failed = replace(now, state=AnswerState.FAILED, error=said, finished_at=self._tools.now())
         if await self._tools.store.save(failed) is not None:
-            log.warning("an answer was given up: %s", answer.id)
+            log.warning("cancelled an answer: %s", answer.id)
             await self._tools.close(failed)

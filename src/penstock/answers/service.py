@@ -12,7 +12,7 @@ from penstock.answers.jobs import CLOCK, PLAN, SEARCH, WRITE, log_of
 from penstock.answers.phases import MAX_SECONDS
 from penstock.answers.reconcile import AnswerReconciler
 from penstock.answers.views import AnswerSnapshots, AnswerView
-from penstock.engine.orchestrator import Chore
+from penstock.engine.assembly import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import AnswerNotFound, TaskNotFound, ValidationError, WaitTimeout
 from penstock.model.answer import Answer, AnswerState, Phase, Sources
@@ -75,12 +75,12 @@ class Answers:
         idempotent: the answer that has it is given back."""
         question, rank = " ".join(question.split()), Priority.parse(priority)
         if not 0 < len(question) <= QUESTION_LIMIT:
-            raise ValidationError(f"a question is 1 to {QUESTION_LIMIT:,} characters")
+            raise ValidationError(f"a question must be 1 to {QUESTION_LIMIT:,} characters")
         if sources not in list(Sources):
-            raise ValidationError(f"sources is one of {', '.join(Sources)}")
+            raise ValidationError(f"sources must be one of {', '.join(Sources)}")
         total = self._seconds if seconds is None else seconds
         if not LEAST_SECONDS <= total <= MAX_SECONDS:
-            raise ValidationError(f"seconds is {LEAST_SECONDS:g} to {MAX_SECONDS:g}")
+            raise ValidationError(f"seconds must be {LEAST_SECONDS:g} to {MAX_SECONDS:g}")
         if collections is not None and not 0 < len(collections) <= MAX_COLLECTIONS:
             raise ValidationError(f"name 1 to {MAX_COLLECTIONS} collections, or none for all")
         (masked,) = await self._tools.masked([question])
@@ -115,7 +115,7 @@ class Answers:
         after version `since`, or after now; at once where there was one, where it is over, and
         where there is none."""
         if not 0 <= wait <= MAX_WAIT:
-            raise ValidationError(f"wait is 0 to {MAX_WAIT:g} s")
+            raise ValidationError(f"wait must be 0 to {MAX_WAIT:g} s")
         view = await self._snapshots.get(tenant, answer_id)
         seen = view.version if since is None else since
         if wait > 0 and not view.answer.over and seen >= view.version:
@@ -135,7 +135,7 @@ class Answers:
                     )
                 return view.answer
         except TimeoutError:
-            raise WaitTimeout(f"answer {answer_id} was not over after {timeout:g} s") from None
+            raise WaitTimeout(f"answer {answer_id} was not finished after {timeout:g} s") from None
 
     async def events(
         self,
@@ -149,9 +149,9 @@ class Answers:
         """What its log tells after version `since`; waits up to `wait` s for the first. Of its
         jobs nothing is told: see EVENTS for what is."""
         if not 0 <= wait <= MAX_WAIT:
-            raise ValidationError(f"wait is 0 to {MAX_WAIT:g} s")
+            raise ValidationError(f"wait must be 0 to {MAX_WAIT:g} s")
         if not 0 < limit <= MAX_LISTED:
-            raise ValidationError(f"limit is 1 to {MAX_LISTED}")
+            raise ValidationError(f"limit must be 1 to {MAX_LISTED}")
         if await self._tools.store.get(tenant, answer_id) is None:
             raise AnswerNotFound(answer_id)
         loop, log = asyncio.get_running_loop(), log_of(answer_id)
@@ -201,5 +201,5 @@ class Answers:
         """The newest first, without what was found; `before` is the id of the last one of the page
         before."""
         if not 0 < limit <= MAX_LISTED:
-            raise ValidationError(f"limit is 1 to {MAX_LISTED}")
+            raise ValidationError(f"limit must be 1 to {MAX_LISTED}")
         return await self._tools.store.answers(tenant, limit, before)

@@ -83,7 +83,7 @@ class AnswerSnapshots:
         try:
             return await self._read(tenant, answer, version)
         except StoreUnavailable as error:  # whoever waits is told when it is back
-            log.debug("cannot look for waiters: %s", error)
+            log.debug("cannot check for waiters: %s", error)
             return None
 
     async def _read(self, tenant: str, answer: str, version: int) -> AnswerView:

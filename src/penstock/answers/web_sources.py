@@ -72,7 +72,7 @@ async def _research(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: f
     assert answer.task is not None
     left = until - tools.now()
     if left <= 0:
-        return "the web was not searched: the time for it was up"
+        return "the web was not searched: out of time"
     await research.create(
         answer.question,
         budget_pages=MAX_PAGES,
@@ -100,7 +100,7 @@ async def _research(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: f
             return "" if view.status is TaskStatus.COMPLETED else "the web search failed"
         since = view.version
     await research.stop(answer.task, mode="immediate", tenant=tenant)
-    return "the web was not searched to the end: the time for it was up"
+    return "the web search was cut short: out of time"
 
 
 def task_id(answer: Answer) -> str:

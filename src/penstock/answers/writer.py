@@ -22,7 +22,7 @@ LONGEST = 50_000
 """Characters a model may write before it is taken to have lost its way."""
 
 CUT = "the model's answer was cut short"
-REMOVED = "citations of passages that are not there were taken out"
+REMOVED = "citations of nonexistent passages were removed"
 
 
 class Writer:

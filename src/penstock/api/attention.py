@@ -24,9 +24,9 @@ RECENT_SECONDS = 3600.0
 @dataclass(slots=True, frozen=True)
 class Attention:
     what: str
-    """One of a few words, for programs too: queue out of reach, credentials refused, breaker open,
+    """One of a few words, for programs too: queue unreachable, credentials rejected, breaker open,
     kind without a worker, event loop blocked, worker stuck, worker gone, event loop was blocked,
-    dead letters, daily limit, rate limited, slowed down, paused."""
+    dead letters, daily limit, rate limited, throttled, paused."""
     subject: str
     """The lane, the kind, the worker process (host and pid) it is about."""
     since: float | None
@@ -69,8 +69,8 @@ def needs_attention(
 
 
 ORDER = (
-    "queue out of reach",
-    "credentials refused",
+    "queue unreachable",
+    "credentials rejected",
     "breaker open",
     "kind without a worker",
     "event loop blocked",
@@ -80,7 +80,7 @@ ORDER = (
     "dead letters",
     "daily limit",
     "rate limited",
-    "slowed down",
+    "throttled",
     "paused",
 )
 
@@ -136,18 +136,18 @@ def live_kinds(processes: Iterable[ProcessInfo], now: float) -> set[str]:
 
 def in_trouble(lane: LaneInfo) -> bool:
     """Whether a lane starts nothing, or only a try now and then."""
-    return any(one.what != "slowed down" for one in _of_lane(lane))
+    return any(one.what != "throttled" for one in _of_lane(lane))
 
 
 def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
     name = f"{process.host} {process.pid}"
     if gone(process, now):
-        todo = "start another if none is left: the first that looks takes its jobs back"
+        todo = "start another if none is left; its jobs are taken over automatically"
         return [Attention("worker gone", name, process.lease_until, todo)]
     found = []
     if process.status.get("degraded"):
-        todo = "look at the queue's server, and at the network between it and this process"
-        found.append(Attention("queue out of reach", name, None, todo))
+        todo = "check the queue's server, and the network to it"
+        found.append(Attention("queue unreachable", name, None, todo))
     if stuck := process.status.get("stuck"):
         todo = (
             f"{stuck} of its {process.max_workers} workers run past their timeout in threads that "
@@ -162,7 +162,7 @@ def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
 def _blocked(process: str, blocked: dict[str, Any], now: float) -> Attention:
     job, seconds = f"job {blocked['job']} ({blocked['kind']})", blocked["seconds"]
     what, since = "event loop blocked", blocked["since"]
-    told = f"{job} blocks it, and no other job goes on there"
+    told = f"{job} blocks it; no other job of the process can run"
     if seconds is not None:
         what, since = "event loop was blocked", None
         ago = max(0.0, now - blocked["since"] - seconds)
@@ -185,22 +185,24 @@ def starts_per_second(spacing: float) -> str:
 
 
 def _of_lane(lane: LaneInfo) -> list[Attention]:
-    waits = f"{lane.waiting:,} {'job waits' if lane.waiting == 1 else 'jobs wait'}"
+    waits = f"{lane.waiting:,} {'job' if lane.waiting == 1 else 'jobs'} waiting"
     resume = f"penstock lanes resume {lane.name}"
     if lane.blocked_why == "credentials":
-        todo = f"three jobs in a row were refused, {waits}: renew its key, then {resume}"
-        return [Attention("credentials refused", lane.name, None, todo)]
+        todo = f"three jobs in a row were refused, {waits}: replace its credentials, then {resume}"
+        return [Attention("credentials rejected", lane.name, None, todo)]
     if lane.blocked_why == "paused":
-        return [Attention("paused", lane.name, None, f"{waits}: when it may go on, {resume}")]
+        return [Attention("paused", lane.name, None, f"{waits}: to continue, {resume}")]
     if lane.blocked_why is not None:
-        todo = f"{waits}, and it goes on by itself; if it happens often, give it a lower rate"
+        todo = f"{waits}, it resumes automatically; if this happens often, lower its rate"
         return [Attention("rate limited", lane.name, None, todo)]
     if lane.breaker == "open":
-        todo = f"{waits}: look at what it depends on; once that answers it goes on by itself"
+        todo = (
+            f"{waits}: check the service it depends on; it resumes automatically once that responds"
+        )
         if lane.probe_ok:
             todo = (
-                f"{waits}: its probe passes, so look at what its jobs fail with "
-                f"(penstock jobs list --lane {lane.name}); it goes on once a request is answered"
+                f"{waits}: its probe passes, so check the errors of its jobs "
+                f"(penstock jobs list --lane {lane.name}); it resumes once a request succeeds"
             )
         return [Attention("breaker open", lane.name, lane.failing_since, todo)]
     if lane.per_day is not None and lane.used_today >= lane.per_day:
@@ -211,7 +213,7 @@ def _of_lane(lane: LaneInfo) -> list[Attention]:
             f"{how}; each 20 successes in a row make it twice as fast again: give it a lower rate, "
             f"or try at once with penstock lanes reset {lane.name}"
         )
-        return [Attention("slowed down", lane.name, None, todo)]
+        return [Attention("throttled", lane.name, None, todo)]
     return []
 
 
@@ -223,8 +225,8 @@ def worker_command(kind: str) -> str:
 
 def _without_worker(kind: KindCounts) -> Attention:
     queued = kind.states[JobState.QUEUED]
-    waits = f"{queued:,} {'job waits' if queued == 1 else 'jobs wait'}"
-    todo = f"{waits}: start a worker process that has a handler, {worker_command(kind.kind)}"
+    waits = f"{queued:,} {'job' if queued == 1 else 'jobs'} waiting"
+    todo = f"{waits}: start a worker process with a handler, {worker_command(kind.kind)}"
     return Attention("kind without a worker", kind.kind, kind.oldest_queued_at, todo)
 
 
@@ -238,7 +240,7 @@ def _dead(groups: Sequence[DeadGroup]) -> list[Attention]:
         named.append(f"{others} more")
     count = sum(group.count for group in groups)
     todo = (
-        f"{count:,} failed for good, the last within an hour: see what went wrong "
+        f"{count:,} failed permanently, the last within an hour: check the errors "
         "(penstock dead-letters groups), then redrive or discard them"
     )
     first_at = min(group.first_at for group in groups)

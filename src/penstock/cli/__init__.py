@@ -57,12 +57,11 @@ def penstock(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Penstock: durable background jobs, and what they do: documents made searchable,
-    research, answers.
+    """Durable jobs, shared rate limits and cited answers for RAG and research systems.
 
-    --queue, PENSTOCK_QUEUE or penstock.yaml say which queue, in this order; else it is
-    sqlite:///penstock.db. Every command prints JSON with --json. These options may stand before
-    the command or after it.
+    The queue comes from --queue, PENSTOCK_QUEUE or penstock.yaml, in this order; the default is
+    sqlite:///penstock.db. Every command prints JSON with --json. These options can be given
+    before or after the command.
     """
     hand_down(ctx, queue=queue, config=config, as_json=as_json)
     if version:

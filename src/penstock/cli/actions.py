@@ -23,7 +23,7 @@ STYLES = {"failed": "bold red", "partial": "yellow", "begun": "yellow", "done": 
 
 def list_actions(
     tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="T", help="Only what this tenant did.")
+        str | None, typer.Option("--tenant", metavar="T", help="Only actions of this tenant.")
     ] = None,
     limit: LimitOption = 50,
     before: BeforeOption = None,
@@ -31,10 +31,10 @@ def list_actions(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what callers of the server did to jobs, lanes and documents, newest first.
+    """List the audit log: actions on jobs, lanes and documents over HTTP, newest first.
 
-    With whose key, to what, how it ended, and figures. What is done by this command line is not
-    there: who can use it can do anything to the queue.
+    Shows the API key, the target, the outcome and figures. Actions on the command line are not
+    recorded: its users have full access to the queue.
     """
     with opened(queue, config, "keys") as (app, run):
         found = run(app.keys.store.actions(limit, before, tenant))

@@ -93,7 +93,7 @@ class Reading:
         """What was written before does not count: whoever wrote it was interrupted."""
         if self._written:
             say()
-            _aside("interrupted; from the beginning:")
+            _aside("interrupted; starting over:")
             self._written = ""
 
     def end(self, answer: Answer) -> None:
@@ -101,7 +101,7 @@ class Reading:
             say()
         if answer.text and answer.text.strip() != self._written.strip():
             if self._written:
-                _aside("what was written is not what stands; this does:")
+                _aside("the text above was revised; the final answer is:")
             write_text(answer.text)
             say()
         print_grounds(answer)
@@ -111,8 +111,8 @@ class Reading:
     def left(self, answer: Answer, who: str) -> None:
         if self._written:
             say()
-        note(f"left before it was answered; {who} with it")
-        note(f"to look at it: penstock answers show {answer.id}")
+        note(f"interrupted before it was answered; {who}")
+        note(f"to show it: penstock answers show {answer.id}")
 
 
 def _aside(words: str) -> None:

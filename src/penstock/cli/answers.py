@@ -20,7 +20,7 @@ from penstock.cli.session import opened
 
 group = new_group("List, show and cancel answers.")
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An answer's id.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Answer id.")]
 
 
 @group.command("list")
@@ -32,7 +32,7 @@ def list_answers(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List answers, the newest first."""
+    """List answers, newest first."""
     from penstock.cli.answer_view import print_answers
 
     with opened(queue, config, "answers") as (app, run):
@@ -55,7 +55,7 @@ def show(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show an answer: its text, what it cites, what was not found."""
+    """Show an answer: its text, its citations, and what was not found."""
     from penstock.cli.answer_view import print_answer
 
     with opened(queue, config, "answers") as (app, run):
@@ -74,7 +74,7 @@ def cancel(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a question up. One that is over stays as it is."""
+    """Cancel a question. A finished one is left as it is."""
     with opened(queue, config, "answers") as (app, run):
         answer = run(app.answers.cancel(answer_id, tenant=tenant))
     if as_json:

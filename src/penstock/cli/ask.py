@@ -24,22 +24,24 @@ WAIT_SECONDS = 10.0
 
 
 def ask_question(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
     sources: Annotated[
         Literal["documents", "web"],
-        typer.Option("--sources", help="What is stored; or also what providers find."),
+        typer.Option("--sources", help="Stored documents only, or also web search."),
     ] = "documents",
     collection: Annotated[
         list[str] | None,
-        typer.Option("--collection", metavar="NAME", help="Only this one; repeatable."),
+        typer.Option("--collection", metavar="NAME", help="Only this collection; repeatable."),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", metavar="S", help="Answer in this time."),
+        typer.Option("--seconds", metavar="S", help="Time limit, in seconds."),
     ] = None,
     stream: Annotated[
         bool,
-        typer.Option("--stream/--no-stream", help="Show the text as it is written, or whole."),
+        typer.Option(
+            "--stream/--no-stream", help="Print the text as it is written, or all at once."
+        ),
     ] = True,
     tenant: AnswerOwnerOption = "default",
     queue: QueueOption = None,
@@ -48,13 +50,13 @@ def ask_question(
 ) -> None:
     """Answer a question from the documents, with citations.
 
-    What is looked for and found is told on stderr, the answer on stdout: its text as it is
-    written, then what it cites, which sentences cite nothing, and what was not found. Without a
-    language model it is made of sentences of the documents.
+    Progress goes to stderr; the answer goes to stdout: its text as it is written, then its
+    citations, the sentences without one, and what was not found. Without a language model the
+    answer consists of sentences quoted from the documents.
 
-    The work is done by workers in this process, and by other worker processes if there are any.
-    After Ctrl-C those go on with it; `penstock answers show ID` shows it. The exit code is 1 if it
-    failed or somebody cancelled it.
+    Workers in this process do the work, together with other worker processes if there are any.
+    After Ctrl-C those continue; `penstock answers show ID` shows the answer. The exit code is 1 if
+    it failed or was cancelled.
 
     \b
     penstock ask 'Where are the shear pins?' --collection manuals
@@ -144,4 +146,4 @@ async def _others(app: Penstock) -> str:
     from penstock.answers.jobs import CLOCK
 
     there = any(CLOCK in process.kinds for process in await app.processes())
-    return "workers elsewhere go on" if there else "`penstock worker` goes on"
+    return "other workers continue" if there else "`penstock worker` continues it"

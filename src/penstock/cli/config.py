@@ -10,10 +10,10 @@ from penstock.cli.text import printable
 def show_config(
     queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the settings and where they come from.
+    """Show the settings and where each comes from.
 
-    Arguments win over the environment (PENSTOCK_MAX_WORKERS=4), which wins over penstock.yaml.
-    Passwords are hidden.
+    Arguments take precedence over the environment (PENSTOCK_MAX_WORKERS=4), which takes
+    precedence over penstock.yaml. Passwords are hidden.
     """
     from penstock.config import load
 

@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from penstock.app import Penstock
     from penstock.ports.queue import JobFilter
 
-group = new_group("See, redrive and discard jobs that failed.")
+group = new_group("List, redrive and discard failed jobs.")
 
 COUNTED = 100
 """Dead letters counted exactly when asking whether to discard them."""
 
 IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="ID", help="Ids of dead letters, or parts of them.")
+    list[str] | None, typer.Argument(metavar="ID", help="Job ids, or their beginnings or ends.")
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="All dead letters, or all that match.")]
 ErrorOption = Annotated[
-    str | None, typer.Option("--error", metavar="TYPE", help="Only those with this error type.")
+    str | None, typer.Option("--error", metavar="TYPE", help="Only this error type.")
 ]
 
 
@@ -82,10 +82,10 @@ def list_groups(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Group dead letters by kind and type of error, the most frequent first.
+    """Group dead letters by kind and error type, most frequent first.
 
-    Each with how many there are, when the first and the last of them failed, and what the last
-    one said. All of a group are redriven by --kind and --error.
+    Shows the count, when the first and the last failed, and the latest error message. Redrive a
+    group with --kind and --error.
     """
     with opened(queue, config) as (app, run):
         found = run(app.dead_groups(tenant))
@@ -109,19 +109,17 @@ def list_groups(
             ]
             for one in found
         ]
-        print_table([*columns, Column("newest"), Column("it said", fit="cut")], rows)
+        print_table([*columns, Column("newest"), Column("last error", fit="cut")], rows)
 
 
 @group.command("show")
 def show(
-    job_id: Annotated[
-        str, typer.Argument(metavar="ID", help="A dead letter's id, or the beginning or end of it.")
-    ],
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="Job id, or its beginning or end.")],
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all of a dead letter: payload, and how every run ended."""
+    """Show a dead letter in full: payload, and how every attempt ended."""
     from penstock.cli.job_view import print_job
 
     with opened(queue, config) as (app, run):
@@ -147,7 +145,7 @@ def redrive(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Queue dead letters again, with fresh retries; their history is kept."""
+    """Put dead letters back in the queue with fresh retries; their history is kept."""
     chosen = _chosen("redrive", job_ids, every, kind, tenant, error)
     with opened(queue, config) as (app, run):
         where = run(_whole(app, chosen))
@@ -162,12 +160,12 @@ def discard(
     kind: KindOption = None,
     tenant: TenantOption = None,
     error: ErrorOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete dead letters for good; asks first."""
+    """Delete dead letters permanently; asks for confirmation."""
     chosen = _chosen("discard", job_ids, every, kind, tenant, error)
     with opened(queue, config) as (app, run):
         where = run(_whole(app, chosen))
@@ -208,12 +206,12 @@ async def _whole(app: Penstock, chosen: JobFilter) -> JobFilter:
 def _confirm(app: Penstock, run: Runner, where: JobFilter) -> None:
     """Ask whoever sits at the terminal; Exit when they say no."""
     if not sys.stdin.isatty():
-        raise UsageError("discarding cannot be undone: say --yes to do it without being asked")
+        raise UsageError("discarding cannot be undone; confirm with --yes")
     count = len(run(app.dead_letters(where, limit=COUNTED)))
     if count == 0:
         return
     more = " or more" if count == COUNTED else ""
-    question = f"Discard {count}{more} dead letter{'' if count == 1 else 's'} for good?"
+    question = f"Discard {count}{more} dead letter{'' if count == 1 else 's'} permanently?"
     if not typer.confirm(question, err=True):
         note("nothing discarded")
         raise typer.Exit

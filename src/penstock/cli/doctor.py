@@ -25,19 +25,19 @@ STYLES = {"broken": "bold red", "warning": "yellow", "ok": "green", "skipped": "
 
 def run_doctor(
     network: Annotated[
-        bool, typer.Option("--network", help="Ask search providers, too, whether they are there.")
+        bool, typer.Option("--network", help="Also check that search providers are reachable.")
     ] = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at each configured part, and say what to do.
+    """Check every configured component, and say how to fix what is wrong.
 
     Config file, queue, store, durability, clocks, schema, disks, blobs, embedder, models,
-    librarian, browser, providers, Kafka, server, workers, lanes, dead letters. It changes nothing,
-    and migrates nothing; passwords and keys are not shown. Each check has a time limit.
+    librarian, browser, providers, Kafka, server, workers, lanes, dead letters. It is read-only and
+    migrates nothing; passwords and keys are not shown. Each check has a time limit.
 
-    It ends with 1 if something is broken. Warnings alone end with 0.
+    The exit code is 1 if something is broken, and 0 if there are only warnings.
     """
     import asyncio
 

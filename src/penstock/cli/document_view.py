@@ -17,14 +17,14 @@ from penstock.cli.output import (
 from penstock.cli.text import age, duration, moment, plural, pretty, printable, problem
 from penstock.model.document import Document, DocumentState, StoredChunk
 
-MENDED = "ingest it again once the file is mended, or converted to another format"
+MENDED = "repair the file or convert it to another format, then ingest it again"
 UNREADABLE = {
     "encrypted": "save it without a password and ingest it again",
-    "empty": "ingest it again once there is something in it",
+    "empty": "the file is empty; ingest it again once it has content",
     "scanned": "set `scans: ocr`, or `model`, then ingest it again with --retry",
-    "unknown": "convert it to a format that is read, such as PDF, and ingest it again",
+    "unknown": "convert it to a supported format, such as PDF, and ingest it again",
     "oversized": "split it and ingest the parts",
-    "bomb": "it unpacks to far too much: if you trust it, ingest what is in it by itself",
+    "bomb": "it unpacks to too much data; if you trust it, ingest its contents instead",
     "slow": "split it, or convert it to another format, and ingest that",
     "memory": "split it, or convert it to another format, and ingest that",
 }
@@ -42,11 +42,11 @@ def advice(error: Mapping[str, Any], document_id: str) -> str:
         case "BlobMissing":
             return "ingest it again"
         case "InputError" | "ValidationError":
-            return "nothing of it was accepted: ingest it again once that is mended"
+            return "it was not accepted; fix the problem and ingest it again"
         case "AddressRefused" | "FetchError":
-            return f"look at the address; to fetch it again: {again}"
+            return f"check the URL; to fetch it again: {again}"
         case "ConfigError":
-            return f"change or install what it says, then: {again}"
+            return f"follow the message, then: {again}"
         case "AuthenticationError" | "EmbedderError" | "HttpError" | "ModelError":
             return f"check the settings of the embedder, and of the model for scans; then: {again}"
         case _:
@@ -73,10 +73,10 @@ def about(document: Document) -> str:
     """What there is to say about a document in its state."""
     match document.state:
         case DocumentState.PROCESSING:
-            old = "; the version before is searchable" if document.live else ""
+            old = "; the previous version is searchable" if document.live else ""
             return f"{document.stage} {document.progress:.0%}{old}"
         case DocumentState.FAILED:
-            old = "; the version before is searchable" if document.live else ""
+            old = "; the previous version is searchable" if document.live else ""
             return problem(document.error) + old
         case DocumentState.COMPLETED:
             return plural(document.chunks, "chunk")
@@ -143,7 +143,7 @@ def print_document(document: Document) -> None:
 def _searchable(document: Document) -> str:
     if not document.live:
         return "no"
-    return "yes" if document.state is DocumentState.COMPLETED else "the version before"
+    return "yes" if document.state is DocumentState.COMPLETED else "previous version"
 
 
 def print_chunks(chunks: Sequence[StoredChunk]) -> None:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 group = new_group("List, show, delete and retry documents.")
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A document's id.")]
-IdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="Ids of documents.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Document id.")]
+IdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="Document ids.")]
 OnlyCollectionOption = Annotated[
-    str | None, typer.Option("--collection", metavar="NAME", help="Only of this collection.")
+    str | None, typer.Option("--collection", metavar="NAME", help="Only this collection.")
 ]
 
 
@@ -43,7 +43,7 @@ def list_documents(
         typer.Option(
             "--state",
             metavar="STATE",
-            help="processing, completed or failed; can be given several times.",
+            help="processing, completed or failed; repeatable.",
         ),
     ] = None,
     collection: OnlyCollectionOption = None,
@@ -52,14 +52,14 @@ def list_documents(
     before: Annotated[
         int | None,
         typer.Option(
-            "--before", metavar="GENERATION", min=1, help="The next page: those accepted earlier."
+            "--before", metavar="GENERATION", min=1, help="Next page: documents older than this."
         ),
     ] = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List documents, the last accepted first."""
+    """List documents, most recently accepted first."""
     from penstock.cli.document_view import print_documents
 
     with opened(queue, config, "documents") as (app, run):
@@ -86,7 +86,7 @@ def list_documents(
 def show(
     document_id: IdArgument,
     chunks: Annotated[
-        bool, typer.Option("--chunks", help="Also the texts that can be found, with their pages.")
+        bool, typer.Option("--chunks", help="Include the indexed text, with page numbers.")
     ] = False,
     collection: CollectionOption = DEFAULT_COLLECTION,
     tenant: OwnerOption = "default",
@@ -94,7 +94,7 @@ def show(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all of a document: how far it is, what was masked, and what went wrong."""
+    """Show a document in full: progress, masked data, and errors."""
     from penstock.cli.document_view import print_chunks, print_document
 
     with opened(queue, config, "documents") as (app, run):
@@ -114,14 +114,14 @@ def show(
 @group.command("delete")
 def delete(
     document_ids: IdsArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     collection: CollectionOption = DEFAULT_COLLECTION,
     tenant: OwnerOption = "default",
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete documents for good, whatever is being done with them; asks first."""
+    """Delete documents permanently, also while they are processed; asks for confirmation."""
     with opened(queue, config, "documents") as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         if not yes:
@@ -150,9 +150,9 @@ def retry(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try documents that failed once more, from their originals.
+    """Retry failed documents from their originals.
 
-    It only queues them: `penstock worker` does the work, or the next `penstock ingest`.
+    They are only queued: `penstock worker` or the next `penstock ingest` does the work.
     """
     from penstock.api.attention import live_kinds, worker_command
     from penstock.documents.jobs import PARSE
@@ -174,7 +174,7 @@ def retry(
         for document in retried.values():
             say(f"{printable(document.ref.id)}  {document.state}")
         if retried and not worked_on:
-            note(f"no worker process works on documents yet; start one: {worker_command(PARSE)}")
+            note(f"no worker process handles documents; start one: {worker_command(PARSE)}")
     _complain_of([one for one in ids if one not in retried], collection)
 
 
@@ -190,7 +190,7 @@ def _named(
 def _confirm(count: int) -> None:
     """Ask whoever sits at the terminal; Exit when they say no."""
     if not sys.stdin.isatty():
-        raise UsageError("deleting cannot be undone: say --yes to do it without being asked")
+        raise UsageError("deleting cannot be undone; confirm with --yes")
     if not typer.confirm(f"Delete {plural(count, 'document')} for good?", err=True):
         note("nothing deleted")
         raise typer.Exit

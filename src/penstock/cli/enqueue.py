@@ -25,68 +25,75 @@ SHOWN_FAILURES = 10
 
 
 def enqueue_jobs(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What kind of job.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of the job.")],
     payload: Annotated[
         str | None,
-        typer.Argument(metavar="JSON", help="Its payload, a JSON object; else {}."),
+        typer.Argument(metavar="JSON", help="Payload, a JSON object. [{}]"),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="FILE", help="A job per line of this file; - is stdin."),
+        typer.Option("--from", metavar="FILE", help="One job per line of this file; - is stdin."),
     ] = None,
     keyed: Annotated[
         bool,
         typer.Option("--keyed", help='Lines of FILE are {"key": "...", "payload": {...}}.'),
     ] = False,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="K", help="The same key gives the same job.")
+        str | None,
+        typer.Option(
+            "--key", metavar="K", help="Idempotency key: the same key gives the same job."
+        ),
     ] = None,
     priority: Annotated[
-        PriorityName, typer.Option("--priority", help="What runs first.")
+        PriorityName, typer.Option("--priority", help="Higher priority runs first.")
     ] = "medium",
     delay: Annotated[
         float | None,
-        typer.Option("--delay", metavar="S", min=0, help="Not before this many seconds from now."),
+        typer.Option("--delay", metavar="S", min=0, help="Run after this many seconds."),
     ] = None,
     run_at: Annotated[
         str | None,
-        typer.Option("--run-at", metavar="TIME", help="Not before: 2030-01-31T09:00, local time."),
+        typer.Option(
+            "--run-at", metavar="TIME", help="Run not before this time: 2030-01-31T09:00 (local)."
+        ),
     ] = None,
     deadline: Annotated[
         str | None,
-        typer.Option("--deadline", metavar="TIME", help="Not after: 2030-01-31T09:00Z is UTC."),
+        typer.Option(
+            "--deadline", metavar="TIME", help="Run not after this time: 2030-01-31T09:00Z (UTC)."
+        ),
     ] = None,
     job_timeout: Annotated[
         float | None,
-        typer.Option("--job-timeout", metavar="S", help="Seconds a run may take; else its kind's."),
+        typer.Option("--job-timeout", metavar="S", help="Timeout of an attempt, in seconds."),
     ] = None,
     max_retries: Annotated[
         int | None,
-        typer.Option("--max-retries", metavar="N", help="Runs after the first; else its kind's."),
+        typer.Option("--max-retries", metavar="N", help="Maximum number of retries."),
     ] = None,
     tenant: Annotated[
-        str, typer.Option("--tenant", metavar="T", help="Whose job it is.")
+        str, typer.Option("--tenant", metavar="T", help="Tenant that owns the job.")
     ] = "default",
     log: Annotated[
         str | None, typer.Option("--log", metavar="L", help="The log it reports to.")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it has finished, and show the result.")
+        bool, typer.Option("--wait", help="Wait for the job, and print its result.")
     ] = False,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="S", min=0, help="Wait at most this many seconds."),
+        typer.Option("--timeout", metavar="S", min=0, help="Wait no longer than this, in seconds."),
     ] = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Store a job, or a file of jobs.
+    """Enqueue a job, or a file of jobs.
 
-    Prints the job's id; it is stored for good when it does.
+    Prints the job's id once the job is stored durably.
 
-    Lines of a file are payloads, stored 1,000 at a time. With --keyed each has a key, so that
-    the same file can be given again: what was stored before is not stored twice.
+    Each line of a file is a payload; lines are stored 1,000 at a time. With --keyed every line has
+    an idempotency key, so the same file can be enqueued again without creating duplicates.
 
     \b
     penstock enqueue resize '{"url": "https://example.org/a.png"}' --wait
@@ -95,7 +102,7 @@ def enqueue_jobs(
     from penstock.cli import jsonl
 
     if timeout is not None and not wait:
-        raise UsageError("--timeout says how long to --wait; it goes with it")
+        raise UsageError("--timeout requires --wait")
     options: dict[str, Any] = {
         "priority": priority,
         "delay": delay,
@@ -108,7 +115,7 @@ def enqueue_jobs(
     }
     if source is not None:
         if payload is not None or key is not None:
-            raise UsageError("--from has payloads of its own (and keys, with --keyed)")
+            raise UsageError("--from cannot be combined with a payload or --key; the file has them")
         with traced("enqueue"), opened(queue, config, create=True) as (app, run):
             ids = _store_file(app, run, kind, source, keyed, options, quiet=as_json)
             ended = _wait(app, run, kind, ids, timeout, quiet=as_json) if wait else None
@@ -117,7 +124,7 @@ def enqueue_jobs(
         _report_file(kind, ids, ended, as_json=as_json)
     else:
         if keyed:
-            raise UsageError("--keyed is about the lines of --from FILE; for one job: --key")
+            raise UsageError("--keyed requires --from FILE; for a single job use --key")
         try:
             arguments = jsonl.parse_payload(payload) if payload is not None else {}
         except InputError as error:
@@ -182,7 +189,7 @@ def _wait(
         return list(await asyncio.gather(*(app.wait(job_id, timeout) for job_id in ids)))
 
     if not quiet and kind not in live_kinds(run(app.processes()), app.queue.now()):
-        note(f"no worker process handles {kind} yet; start one: {worker_command(kind)}")
+        note(f"no worker process handles {kind}; start one: {worker_command(kind)}")
     return run(wait())
 
 

@@ -28,15 +28,15 @@ class ExitCode(IntEnum):
 EXIT_CODES = """\b
 Exit codes:
   0    ok
-  1    a job that was watched or waited for failed, was cancelled, or took too long;
+  1    a watched or awaited job failed, was cancelled, or timed out;
        a document could not be ingested; a research task failed or was stopped;
        an answer failed or was cancelled; the doctor found something broken;
        the app's lifespan failed to start
-  2    wrong usage or invalid input
-  3    no such job, lane, document, task, answer or key, or no such queue yet
-  4    the queue, the store or a source of messages cannot be reached or used
+  2    usage error or invalid input
+  3    job, lane, document, task, answer, key or queue not found
+  4    the queue, the store or a message broker is unreachable or unusable
   130  interrupted
-  141  whoever read the output stopped reading"""
+  141  the output was closed (SIGPIPE)"""
 
 
 class UsageError(PenstockError):

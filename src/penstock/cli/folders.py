@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.adapters.inotify import IN_FOLDER, Inotify
 from penstock.aio import end_tasks
 from penstock.cli.errors import InputError
 from penstock.cli.output import note
 from penstock.cli.sources import IngestItem, file_id, files, from_file, is_own
+from penstock.runtime.inotify import IN_FOLDER, Inotify
 
 POLL_SECONDS = 1.0
 """Between two looks where nobody says when to look, or something is yet to settle."""

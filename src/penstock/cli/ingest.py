@@ -38,59 +38,59 @@ def ingest_documents(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH|URL|-", help="Files, folders, patterns, http(s) addresses, or - (stdin)."
+            metavar="PATH|URL|-", help="Files, directories, glob patterns, URLs, or - (stdin)."
         ),
     ],
     collection: CollectionOption = DEFAULT_COLLECTION,
     tenant: OwnerOption = "default",
     document_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Of a single document.")
+        str | None, typer.Option("--id", metavar="ID", help="Id, for a single document.")
     ] = None,
     title: Annotated[
-        str, typer.Option("--title", metavar="TEXT", help="Of one that names none itself.")
+        str, typer.Option("--title", metavar="TEXT", help="Title, if the document has none.")
     ] = "",
     metadata: MetadataOption = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option("--exclude", metavar="PATTERN", help="Not these: '*.png'; repeatable."),
+        typer.Option("--exclude", metavar="PATTERN", help="Skip these: '*.png'; repeatable."),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Go on with what appears or changes in a folder.")
+        bool, typer.Option("--watch", help="Keep running; pick up new and changed files.")
     ] = False,
     delete: Annotated[
         bool,
-        typer.Option("--delete", help="With --watch: remove documents whose file is gone."),
+        typer.Option("--delete", help="With --watch: delete documents whose file is gone."),
     ] = False,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Also what has failed before and has not changed.")
+        bool, typer.Option("--retry", help="Retry documents that failed and have not changed.")
     ] = False,
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Only accept; workers elsewhere do the rest.")
+        bool, typer.Option("--no-wait", help="Only enqueue; leave the work to other processes.")
     ] = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make documents searchable: read, mask personal data, cut into chunks, embed.
+    """Make documents searchable: parse, mask personal data, chunk, embed.
 
-    The work is done by workers in this process, and by other worker processes if there are any.
-    Run it again to go on: what is there and has not changed is left alone, and so is what
-    has failed, unless you give --retry. Ctrl-C is safe; what was accepted stays in the queue. The
-    exit code is 1 if a document failed.
+    Workers in this process do the work, together with other worker processes if there are any. Run
+    the command again to continue: unchanged documents are skipped, and so are failed ones unless
+    --retry is given. Ctrl-C is safe; accepted documents stay in the queue. The exit code is 1 if a
+    document failed.
 
-    The id of a file is its path as seen from the current folder; of an address, the address.
-    Another content under the same id replaces what is there, once it is ready. Folders are
-    taken with all that is below them, but for hidden files and those of the queue. A document
-    whose file is deleted stays searchable: see `penstock documents delete`.
+    The id of a file is its path relative to the current directory; the id of a URL is the URL. New
+    content under an existing id replaces the old version once it is ready. Directories are read
+    recursively, without hidden files and the queue's own. A document whose file is deleted stays
+    searchable: see `penstock documents delete`.
 
-    With --watch it goes on until Ctrl-C. With --delete as well, a document goes when its file does:
-    one that was ingested from these folders, by this run or one before, into this collection. A
-    file that is renamed is another document. Nothing is deleted while a folder cannot be read, and
-    nothing of a folder in which there is no file left at all: its disk may not be mounted.
+    With --watch it runs until Ctrl-C and picks up new and changed files. With --watch --delete, a
+    document is deleted when its file is, if it was ingested from these directories into this
+    collection by this run or an earlier one. A renamed file is a new document. Nothing is deleted
+    while a directory cannot be read or is completely empty: its disk may not be mounted.
 
-    An address is fetched by the workers, each time it is given, from the open internet only:
-    what is private is refused unless the setting fetch_allow names it. Redirects are followed,
-    and the setting document_bytes bounds what is read.
+    Workers fetch a URL each time it is given, from public addresses only; private ones must be
+    listed in the setting fetch_allow. Redirects are followed, and the setting document_bytes
+    limits the size.
     """
     import asyncio
 
@@ -104,14 +104,14 @@ def ingest_documents(
         raise UsageError("--id is for a single file, address or -")
     given = IngestOptions(collection, tenant, title, metadata_of(metadata), retry)
     if delete and not watch:
-        raise UsageError("--delete goes with --watch")
+        raise UsageError("--delete requires --watch")
     try:
         items = _items(app, sources, document_id, exclude or (), watch=watch, delete=delete)
     except (InputError, UsageError) as error:
         # What is said here may end up in a log, and names of files are as personal as texts.
         raise type(error)(app.documents.masked(str(error))) from None
     if watch and not as_json:
-        note(f"watching {', '.join(map(printable, sources))}; Ctrl-C ends it")
+        note(f"watching {', '.join(map(printable, sources))}; Ctrl-C to stop")
     wait, ends = not no_wait, not watch
     with at_work("ingest", app.settings):
         code = asyncio.run(_ingest(app, items, given, wait=wait, ends=ends, as_json=as_json))
@@ -136,13 +136,13 @@ def _items(
     if watch:
         for source in sources:
             if not Path(source).is_dir():
-                raise UsageError(f"--watch is for folders, and {source!r} is none")
+                raise UsageError(f"--watch is for directories, not {source!r}")
         return lambda ingest, stop: _changing(ingest, sources, exclude, own, stop, delete=delete)
     found: dict[str, IngestItem] = {}
     for source in sources:
         if source == "-":
             if document_id is None:
-                raise UsageError("standard input has no name: give it an --id")
+                raise UsageError("standard input needs an --id")
             items = [from_stdin(document_id, app.settings.document_bytes)]
         elif is_address(source):
             items = [from_address(source)]
@@ -151,7 +151,7 @@ def _items(
         found.update((item.id, item) for item in items)
     if document_id is not None:
         if len(found) > 1:
-            raise UsageError(f"--id is for a single document, and these are {len(found):,}")
+            raise UsageError(f"--id is for a single document, not {len(found):,}")
         (only,) = found.values()
         found = {document_id: replace(only, id=document_id)}
 

@@ -95,7 +95,7 @@ class Ingest:
                 self._view.unchanged(document)
             elif document.state is DocumentState.FAILED:
                 failed = document.error or failure_of(InputError(document.message))
-                message = f"{failed['message']} (as before; --retry tries it again)"
+                message = f"{failed['message']} (unchanged; retry with --retry)"
                 self._failed(document.ref.id, {**failed, "message": message})
             elif self._pending.get(document.ref) != document.generation:
                 self._pending[document.ref] = document.generation
@@ -210,7 +210,7 @@ class Ingest:
             document = await self._get(ref)
         except DocumentNotFound:
             if self._pending.pop(ref, None) is not None:  # else we have deleted it
-                self._failed(ref.id, failure_of(InputError("it was deleted meanwhile")))
+                self._failed(ref.id, failure_of(InputError("it was deleted in the meantime")))
             return
         match document.state:
             case DocumentState.PROCESSING:

@@ -244,8 +244,8 @@ def summarise(tally: IngestTotals, *, as_json: bool, interrupted: bool) -> None:
         return
     rows = [
         ("completed", tally.completed, _work(tally), "green"),
-        ("unchanged", tally.unchanged, "already there", "green"),
-        ("deleted", tally.deleted, "their files are gone", "green"),
+        ("unchanged", tally.unchanged, "unchanged", "green"),
+        ("deleted", tally.deleted, "file removed", "green"),
         ("failed", len(tally.failures), "", "bold red"),
         ("waiting", tally.waiting, _left(interrupted=interrupted), "yellow"),
     ]
@@ -275,7 +275,7 @@ def _work(tally: IngestTotals) -> str:
 
 def _left(*, interrupted: bool) -> str:
     why = "stopped; " if interrupted else ""
-    return f"{why}they are in the queue: run this again, or `penstock worker`, to go on"
+    return f"{why}they are in the queue; to continue, run this again or `penstock worker`"
 
 
 def _outcome(document: Document) -> str:

@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from penstock.intake.kafka import TopicReader
     from penstock.model.intake import KafkaConfig
 
-group = new_group("Take in requests that come as messages.")
+group = new_group("Read requests from message brokers.")
 
 
 @group.command("kafka")
 def take_in_kafka(
     target: AppArgument = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="End when what is there now has been taken in.")
+        bool, typer.Option("--drain", help="Stop after the messages that are there now.")
     ] = False,
     redrive: Annotated[
         bool,
-        typer.Option("--redrive", help="Publish dead letters to their topics again, and end."),
+        typer.Option("--redrive", help="Republish dead letters to their topics, and exit."),
     ] = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
     log_format: LogFormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take in documents, searches and jobs from Kafka, for workers elsewhere.
+    """Read documents, searches and jobs from Kafka and enqueue them.
 
-    The section intake.kafka of the settings says from where. A message is committed once what it
-    asks for is stored; what cannot be carried out goes to the dead-letter topic with the reason.
-    Run as many as there are partitions.
+    Configured in the section intake.kafka of the settings. A message is committed once its request
+    is stored; messages that cannot be processed go to the dead-letter topic with the reason. Run up
+    to one process per partition.
 
-    It ends on SIGTERM or Ctrl-C: messages that are being stored are finished, others are left for
-    the next to read. A second signal ends it at once.
+    Stops on SIGTERM or Ctrl-C: messages being stored are finished, the others are left for the
+    next reader. A second signal stops at once.
     """
     import asyncio
 
@@ -117,7 +117,7 @@ async def _mind(signals: Signals, reader: TopicReader, *, as_json: bool) -> None
     if as_json:
         print_json_line({"event": "stopping"})
     else:
-        note("stopping: messages that are being stored are finished; signal again to end at once")
+        note("stopping: finishing messages being stored; signal again to stop at once")
     await signals.hasten.wait()
     await reader.hasten()
 

@@ -53,14 +53,14 @@ def print_jobs(jobs: Sequence[Job]) -> None:
 
 def print_job(job: Job) -> None:
     """Everything about one job, payload and result included."""
-    runs = "" if job.max_retries is None else f" of at most {job.max_retries + 1}"
+    runs = "" if job.max_retries is None else f" of {job.max_retries + 1}"
     waits = job.state is JobState.QUEUED and job.run_at > job.enqueued_at
     print_fields(
         {
             "id": job.id,
             "kind": job.kind,
             "state": str(job.state),
-            "waits for": printable(job.waiting_for or ""),
+            "waiting for": printable(job.waiting_for or ""),
             "tenant": printable(job.tenant),
             "priority": job.priority.name.lower(),
             "lane": printable(job.lane or ""),
@@ -72,7 +72,7 @@ def print_job(job: Job) -> None:
             "releases": str(job.releases or ""),
             "timeout": "" if job.timeout is None else f"{job.timeout:g} s",
             "enqueued": moment(job.enqueued_at),
-            "not before": moment(job.run_at) if waits else "",
+            "scheduled": moment(job.run_at) if waits else "",
             "deadline": moment(job.deadline) if job.deadline else "",
             "started": moment(job.started_at) if job.started_at else "",
             "finished": moment(job.finished_at) if job.finished_at else "",
@@ -121,6 +121,6 @@ def _print_history(job: Job) -> None:
     say()
     print_table([*columns, Column("error", fit="fold")], rows)
     if trace := job.history[-1].get("traceback"):
-        say("\nwhere the last run failed:")
+        say("\ntraceback of the last attempt:")
         for line in trace.rstrip().split("\n"):
             say(printable(line))

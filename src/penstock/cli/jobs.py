@@ -30,17 +30,15 @@ from penstock.cli.text import plural
 from penstock.model.job import JobState
 from penstock.model.redact import hidden_job
 
-group = new_group("List, show, cancel, watch jobs, and run them again.")
+group = new_group("List, show, cancel, watch and rerun jobs.")
 
-JobArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="A job's id, or the beginning or end of it.")
-]
+JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id, or its beginning or end.")]
 StateOption = Annotated[
     list[JobState] | None,
     typer.Option(
         "--state",
         metavar="STATE",
-        help="queued, running, completed, failed or cancelled; can be given several times.",
+        help="queued, running, completed, failed or cancelled; repeatable.",
     ),
 ]
 
@@ -96,10 +94,10 @@ def show(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all of a job, payload and result included; values of passwords and the like as ***.
+    """Show a job in full, with payload and result; secrets are shown as ***.
 
-    Six or more digits from the beginning or the end of an id will do, if only one of the newest
-    1,000 jobs has them.
+    Six or more digits from the beginning or the end of an id are enough if they are unique among
+    the newest 1,000 jobs.
     """
     from penstock.cli.job_view import print_job
 
@@ -117,9 +115,9 @@ def show(
 def cancel(
     job_ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", help="Ids of jobs, or parts of them; or filters."),
+        typer.Argument(metavar="ID", help="Job ids, or their beginnings or ends."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All jobs that are not finished.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All unfinished jobs.")] = False,
     kind: KindOption = None,
     tenant: TenantOption = None,
     log: LogOption = None,
@@ -131,10 +129,10 @@ def cancel(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel jobs: those named, or all that match; and their children that are not detached.
+    """Cancel jobs by id or by filter, together with their children that are not detached.
 
-    Queued ones at once, running ones within a second. A job that has finished stays as it is;
-    that is said of those that were named, and is no error.
+    Queued jobs are cancelled at once, running ones within a second. A job that has already
+    finished is left as it is; if it was named, a message says so, and it is not an error.
     """
     from penstock.model.job import Priority
     from penstock.ports.queue import JobFilter
@@ -153,7 +151,7 @@ def cancel(
         raise UsageError("give ids, or --all or filters, not both")
     if not job_ids:
         if every == filtered:
-            raise UsageError("which jobs? Give ids, filters (--kind, --lane, ...), or --all alone")
+            raise UsageError("give job ids, filters (--kind, --lane, ...) or --all")
         with opened(queue, config) as (app, run):
             ids = run(app.queue.cancel(where))
         if as_json:
@@ -216,26 +214,26 @@ def rerun(
 def watch(
     job_ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", help="Ids of jobs, or parts of them; none: count all."),
+        typer.Argument(metavar="ID", help="Job ids, or their beginnings or ends."),
     ] = None,
     until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Without ids: end when no work is left.")
+        bool, typer.Option("--until-idle", help="Without ids: exit when no work is left.")
     ] = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch jobs until they have finished.
+    """Watch jobs until they finish.
 
-    Without ids: how many jobs there are in each state, until interrupted.
+    Without ids it shows the number of jobs in each state, until interrupted.
 
-    With ids the exit code is 1 if one of them failed or was cancelled. Not on a terminal,
-    every change is a line; with --json, a line of JSON.
+    With ids the exit code is 1 if one of them failed or was cancelled. When the output is not a
+    terminal, every change is printed as a line; with --json, as a line of JSON.
     """
     from penstock.cli.watch import watch_counts, watch_jobs
 
     if job_ids and until_idle:
-        raise UsageError("--until-idle goes without ids: with ids, the watch ends with the jobs")
+        raise UsageError("--until-idle cannot be combined with ids")
     with opened(queue, config) as (app, run):
         if not job_ids:
             run(watch_counts(app, until_idle=until_idle, as_json=as_json))

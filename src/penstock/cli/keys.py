@@ -16,39 +16,39 @@ from penstock.model.access import KeyScope
 if TYPE_CHECKING:
     from penstock.model.access import ApiKey
 
-group = new_group("Create, list and revoke the API keys of the server.")
+group = new_group("Create, list and revoke API keys of the server.")
 
 DEFAULT_SCOPES = [KeyScope.READ, KeyScope.WRITE]
 
 
 @group.command("create")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, or what for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the owner or purpose.")],
     tenant: Annotated[
-        str, typer.Option("--tenant", metavar="T", help="Whose rows it gives access to.")
+        str, typer.Option("--tenant", metavar="T", help="Tenant it gives access to.")
     ] = "default",
     scope: Annotated[
         list[KeyScope],
         typer.Option(
             "--scope",
             metavar="SCOPE",
-            help="read, write or admin; can be given several times. None includes another.",
+            help="read, write or admin; repeatable. No scope includes another.",
         ),
     ] = DEFAULT_SCOPES,
     requests_per_minute: Annotated[
         int | None,
         typer.Option(
-            "--requests-per-minute", metavar="N", min=1, help="Instead of the server's limit."
+            "--requests-per-minute", metavar="N", min=1, help="Rate limit, instead of the server's."
         ),
     ] = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a key and print its secret, this once.
+    """Create an API key and print its secret, which is not shown again.
 
-    Only a hash of the secret is stored. The secret alone goes to standard output, so that
-    KEY=$(penstock keys create ci) has it and nothing else.
+    Only a hash of the secret is stored. Standard output has nothing but the secret, for
+    KEY=$(penstock keys create ci).
     """
     with opened(queue, config, "keys", create=True) as (app, run):
         key, secret = run(
@@ -61,7 +61,7 @@ def create(
         return
     say(secret.reveal())
     note(f"key {key.id} of tenant {printable(tenant)}: {_scopes(key)}")
-    note("keep the secret: it is not stored and cannot be shown again")
+    note("save the secret now: it is not stored and cannot be shown again")
 
 
 @group.command("list")
@@ -73,7 +73,7 @@ def list_keys(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List keys, newest first, revoked ones too. Secrets are not known."""
+    """List keys, newest first, including revoked ones. Secrets are not stored."""
     with opened(queue, config, "keys") as (app, run):
         found = run(app.keys.list(tenant))
     if as_json:
@@ -86,17 +86,17 @@ def list_keys(
 
 @group.command("revoke")
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="A key's id, not its secret.")],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Key id, not its secret.")],
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Revoke a key: it is refused from now on, and cannot be brought back."""
+    """Revoke a key: it is refused from now on. This cannot be undone."""
     with opened(queue, config, "keys") as (app, run):
         key = run(app.keys.revoke(key_id))
     if key is None:
         # What was given is not repeated: somebody may have pasted a secret.
-        raise NotFound("no key with that id; `penstock keys list` has them")
+        raise NotFound("no key with that id; `penstock keys list` lists them")
     if as_json:
         print_json(_as_dict(key))
     else:

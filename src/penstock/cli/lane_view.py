@@ -43,10 +43,10 @@ def trouble(lane: LaneInfo) -> str | None:
 
 def in_words(lane: LaneInfo) -> str:
     """The limits in force, and whether somebody has set them."""
-    rate = f"a start every {lane.spacing:.3g} s" if lane.spacing else "no rate"
+    rate = f"one start every {lane.spacing:.3g} s" if lane.spacing else "no rate limit"
     day = "" if lane.per_day is None else f", {lane.per_day:,} a day"
-    by = f"set by hand: {_by_hand(lane)}" if lane.limits else "as configured"
-    return f"{rate}, {lane.max_parallel:,} at a time{day} ({by})"
+    by = f"overridden: {_by_hand(lane)}" if lane.limits else "as configured"
+    return f"{rate}, {lane.max_parallel:,} in parallel{day} ({by})"
 
 
 def _by_hand(lane: LaneInfo) -> str:
@@ -68,7 +68,7 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
         Column("today", right=True),
     ]
     by_hand = any(lane.limits for lane in lanes)
-    columns += [Column("set by hand", fit="fold")] if by_hand else []
+    columns += [Column("overrides", fit="fold")] if by_hand else []
     rows = []
     for lane in lanes:
         row = [printable(lane.name)]
@@ -97,7 +97,7 @@ def _breaker(lane: LaneInfo) -> str:
     if lane.retry_at is None:
         return lane.breaker
     away = lane.retry_at - time.time()
-    return f"open, next try in {duration(away)}" if away > 0 else "open, trying now"
+    return f"open, next attempt in {duration(away)}" if away > 0 else "open, trying now"
 
 
 def _blocked(lane: LaneInfo) -> str:

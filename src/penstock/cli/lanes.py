@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 group = new_typer()
 
-NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Names of lanes.")]
+NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Lane names.")]
 
 
 @group.callback(invoke_without_command=True)
@@ -31,12 +31,11 @@ def lanes(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """See, pause, resume and reset lanes, and change their limits.
+    """Show, pause, resume and reset lanes, and override their limits.
 
-    Without a command: the lanes in use, and for each the requests in flight and how many there
-    may be, the starts per second it allows now, the jobs waiting in its line, whether its
-    breaker is open, what blocks it and for how long, the starts of this day (UTC), and which
-    limits were set by hand.
+    Without a command it lists the lanes in use: requests in flight and the maximum, the current
+    rate in starts per second, waiting jobs, the state of the breaker, what blocks the lane and
+    until when, the starts of the current day (UTC), and overridden limits.
     """
     hand_down(ctx, queue=queue, config=config, as_json=as_json)
     if ctx.invoked_subcommand is None:
@@ -57,7 +56,7 @@ def list_lanes(
     if as_json:
         print_json([as_dict(lane) for lane in lanes])
     elif not lanes:
-        note("no lanes are in use")
+        note("no lanes in use")
     else:
         print_lanes(lanes)
 
@@ -69,9 +68,10 @@ def pause(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Start nothing more in these lanes, until they are resumed.
+    """Pause lanes: nothing starts in them until they are resumed.
 
-    What runs goes on; what waits keeps its place. Pausing a parent stops its children too.
+    Running jobs continue, and waiting jobs keep their place. Pausing a parent also pauses its
+    children.
     """
     _steer("pause", "paused", names, queue, config, as_json=as_json)
 
@@ -83,7 +83,7 @@ def resume(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Lift a pause or a block, such as the one after refused credentials."""
+    """Resume lanes that are paused or blocked, for example after rejected credentials."""
     _steer("resume", "resumed", names, queue, config, as_json=as_json)
 
 
@@ -94,13 +94,13 @@ def reset(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Resume, close the breaker, forget slow-downs and what was used today."""
+    """Resume lanes, close their breakers, and clear throttling and daily counters."""
     _steer("reset", "reset", names, queue, config, as_json=as_json)
 
 
 @group.command("set")
 def set_limits(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a lane.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Lane name.")],
     requests_per_interval: Annotated[
         int | None, typer.Option("--requests-per-interval", metavar="N", min=1)
     ] = None,
@@ -118,11 +118,11 @@ def set_limits(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a lane other limits than the configured ones.
+    """Override the configured limits of a lane.
 
-    They hold for all processes at once, and over restarts, until they are unset. What was set
-    before stays unless it is named again. What is under way goes on: with fewer at a time,
-    nothing starts until enough have ended.
+    Overrides apply to all processes at once and survive restarts, until they are unset. Earlier
+    overrides stay unless they are given again. Running jobs continue: with a lower
+    --max-parallel nothing starts until enough of them have ended.
     """
     changes = {
         "requests_per_interval": requests_per_interval,
@@ -133,7 +133,7 @@ def set_limits(
     }
     changes = {key: value for key, value in changes.items() if value is not None}
     if not changes:
-        raise UsageError("which limit? penstock lanes set --help lists them")
+        raise UsageError("no limit given; see penstock lanes set --help")
     with opened(queue, config) as (app, run):
         lane = run(app.limit_lane(name, changes))
     _show_limits(lane, as_json=as_json)
@@ -141,12 +141,12 @@ def set_limits(
 
 @group.command("unset")
 def unset_limits(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a lane.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Lane name.")],
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a lane the configured limits again."""
+    """Reset a lane to its configured limits."""
     with opened(queue, config) as (app, run):
         lane = run(app.limit_lane(name, None))
     _show_limits(lane, as_json=as_json)
@@ -154,18 +154,18 @@ def unset_limits(
 
 @group.command("import")
 def import_limits(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML with `apis`.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML file with `apis`.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it to a new file instead."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write to a new file instead."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the rate limits of an academic_apis.yaml as a `lanes` section.
+    """Convert the rate limits of an academic_apis.yaml to a `lanes` section.
 
-    It is a file with `apis: NAME: rate_limit:` and the limits of each API. What it prints belongs
-    in penstock.yaml, or in a file that `lanes:` names there. What is no limit, or none that lanes
-    have, is left out, and said so.
+    The file has the limits of each API under `apis: NAME: rate_limit:`. The output belongs in
+    penstock.yaml, or in a file that `lanes:` names there. Entries that are not limits, or that
+    lanes do not support, are left out and reported.
     """
     from penstock.config.rate_limits import import_lanes
 
@@ -187,9 +187,9 @@ def import_limits(
         note(said)
     if imported.unknown_limits:
         unknown = ", ".join(imported.unknown_limits)
-        note(f"left out, though it may be a limit: {unknown}; lanes have {', '.join(LIMITS)}")
+        note(f"skipped, not supported by lanes: {unknown}; supported: {', '.join(LIMITS)}")
     if imported.left_out:
-        note(f"left out, because it is no limit: {', '.join(imported.left_out)}")
+        note(f"skipped, not a limit: {', '.join(imported.left_out)}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -197,7 +197,7 @@ def _write(path: Path, text: str) -> None:
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} is there already; name another file") from None
+        raise UsageError(f"{path} already exists; choose another file") from None
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -27,25 +27,28 @@ if TYPE_CHECKING:
 def run_librarian(
     target: AppArgument = None,
     host: Annotated[
-        str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen. [127.0.0.1]")
+        str | None,
+        typer.Option("--host", metavar="ADDRESS", help="Address to listen on. [127.0.0.1]"),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", min=0, max=65535, help="0: any that is free. [8331]"),
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Port; 0 picks a free one. [8331]"
+        ),
     ] = None,
     log_format: LogFormatOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Serve the librarian, who looks for evidence on behalf of answers, over gRPC.
+    """Serve the librarian, which searches for evidence on behalf of answers, over gRPC.
 
-    Processes that answer ask it when `librarian.address` names it; without that they search by
-    themselves. It runs no jobs, and keeps to the lanes of the queue as jobs do. Elsewhere than on
-    this machine it needs a token (`librarian.token_variable`).
+    Processes that answer questions use it when `librarian.address` is set; otherwise they search
+    themselves. It runs no jobs, and observes the lanes of the queue as jobs do. Listening on other
+    addresses than this machine requires a token (`librarian.token_variable`).
 
-    It ends on SIGTERM or Ctrl-C: no new searches, those under way may finish for a while. A second
-    signal ends it at once.
+    Stops on SIGTERM or Ctrl-C: new searches are refused, running ones get some time to finish. A
+    second signal stops at once.
     """
     import asyncio
 
@@ -102,7 +105,7 @@ async def _serve(
                 if as_json:
                     print_json_line({"event": "stopping"})
                 else:
-                    note("stopping: searches may finish; signal again to end at once")
+                    note("stopping: waiting for running searches; signal again to stop at once")
                 hasten = asyncio.create_task(_hasten(signals.hasten, served.hasten))
             hasten.cancel()
         finally:
@@ -129,4 +132,4 @@ def _announce(app: Penstock, address: str, *, as_json: bool) -> None:
         started = {"event": "started", "address": address, "queue": url, "pid": os.getpid()}
         print_json_line(started)
     else:
-        note(f"penstock librarian serves {address} on {printable(url)}; Ctrl-C stops it")
+        note(f"penstock librarian serves {address} on {printable(url)}; Ctrl-C to stop")

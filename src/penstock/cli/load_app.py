@@ -19,7 +19,7 @@ def load_app(target: str) -> Penstock:
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name:
         raise InputError(
-            f"{target!r} is not MODULE:APP; for `app = Penstock(...)` in shop.py write shop:app"
+            f"{target!r} is not MODULE:APP; for `app = Penstock(...)` in shop.py, use shop:app"
         )
     if module_name.endswith(".py") or "/" in module_name:
         dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")

@@ -30,14 +30,15 @@ SQLITE = "sqlite:///"
 def run_mcp(
     target: AppArgument = None,
     tenant: Annotated[
-        str, typer.Option("--tenant", metavar="T", help="Whose tasks and documents.")
+        str,
+        typer.Option("--tenant", metavar="T", help="Tenant whose tasks and documents are used."),
     ] = "default",
     no_workers: Annotated[
-        bool, typer.Option("--no-workers", help="Run no jobs: other processes do.")
+        bool, typer.Option("--no-workers", help="Run no jobs; leave them to other processes.")
     ] = False,
     show_config: Annotated[
         bool,
-        typer.Option("--print-config", help="Print what to paste into an MCP client, and end."),
+        typer.Option("--print-config", help="Print the configuration for an MCP client, and exit."),
     ] = False,
     log_format: LogFormatOption = None,
     verbose: VerboseOption = False,
@@ -46,13 +47,14 @@ def run_mcp(
 ) -> None:
     """Serve MCP tools on standard input and output, with workers in the same process.
 
-    It is started by an MCP client, such as an editor or an assistant; --print-config prints what
-    to paste into its configuration. Research tasks, answers, search in documents,
-    ingestion.
+    The tools cover research tasks, answers, document search and ingestion. An MCP client, such as
+    an editor or an assistant, starts this command; --print-config prints the configuration to paste
+    into the client.
 
-    It ends when its input does, or on SIGTERM: what was asked is answered, running jobs finish
-    within the grace. What is left stays in the queue, for the next start or another process.
-    Any number of them may share one queue, with each other and with `penstock serve`.
+    Stops at the end of input or on SIGTERM: pending requests are answered and running jobs
+    finish within the grace period. What remains stays in the queue for the next start or another
+    process. Any number of these processes can share one queue with each other and with `penstock
+    serve`.
     """
     import asyncio
     import logging
@@ -134,7 +136,7 @@ def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
     url = printable(hide_secrets(app.config.queue))
     note(
         f"penstock mcp {os.getpid()} on {url} for tenant {printable(tenant)}, with {what}; "
-        "it takes MCP on standard input"
+        "reading MCP from standard input"
     )
 
 
@@ -154,7 +156,7 @@ def _client_config(
     elif hide_secrets(url) == url:
         arguments += ["--queue", url]
     else:
-        note("the queue's address holds a secret: set PENSTOCK_QUEUE in the client's `env`")
+        note("the queue URL contains a secret; set PENSTOCK_QUEUE in the client's `env` instead")
     settings = Path(config or os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     if settings.exists():
         arguments += ["--config", str(settings.absolute())]

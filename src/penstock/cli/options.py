@@ -17,7 +17,7 @@ AppArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="MODULE:APP",
-        help="Where the Penstock object is: shop:app. None: only what is built in.",
+        help="The Penstock object, e.g. shop:app. Omit to run only the built-in jobs.",
     ),
 ]
 QueueOption = Annotated[
@@ -25,17 +25,15 @@ QueueOption = Annotated[
     typer.Option(
         "--queue",
         metavar="URL",
-        help="The queue, e.g. sqlite:///jobs.db or redis://localhost:6379/0.",
+        help="Queue URL, e.g. sqlite:///jobs.db or redis://localhost:6379/0.",
         show_default=False,
     ),
 ]
 ConfigOption = Annotated[
     str | None,
-    typer.Option("--config", metavar="FILE", help="Settings; else ./penstock.yaml if it exists."),
+    typer.Option("--config", metavar="FILE", help="Settings file. [./penstock.yaml, if it exists]"),
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON for programs, and errors as JSON.")
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print results and errors as JSON.")]
 KindOption = Annotated[
     str | None,
     typer.Option("--kind", metavar="PATTERN", help="Only this kind, or a pattern: 'ingest.*'."),
@@ -54,35 +52,45 @@ PriorityOption = Annotated[
 ]
 AfterOption = Annotated[
     str | None,
-    typer.Option("--enqueued-after", metavar="TIME", help="From then on: 2030-01-31T09:00."),
+    typer.Option(
+        "--enqueued-after", metavar="TIME", help="Enqueued at or after: 2030-01-31T09:00."
+    ),
 ]
 EarlierOption = Annotated[
     str | None,
-    typer.Option("--enqueued-before", metavar="TIME", help="Earlier: 2030-01-31T09:00Z is UTC."),
+    typer.Option(
+        "--enqueued-before", metavar="TIME", help="Enqueued before: 2030-01-31T09:00Z (UTC)."
+    ),
 ]
-OwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose documents.")]
-TaskOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose tasks.")]
-AnswerOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose answers.")]
+OwnerOption = Annotated[
+    str, typer.Option("--tenant", metavar="T", help="Tenant that owns the documents.")
+]
+TaskOwnerOption = Annotated[
+    str, typer.Option("--tenant", metavar="T", help="Tenant that owns the tasks.")
+]
+AnswerOwnerOption = Annotated[
+    str, typer.Option("--tenant", metavar="T", help="Tenant that owns the answers.")
+]
 CollectionOption = Annotated[
-    str, typer.Option("--collection", metavar="NAME", help="The collection it is in.")
+    str, typer.Option("--collection", metavar="NAME", help="Collection of the document.")
 ]
 MetadataOption = Annotated[
     list[str] | None,
     typer.Option(
         "--metadata",
         metavar="KEY=VALUE",
-        help="What is known of it: a text, a number, true or false; repeatable.",
+        help="Metadata: a string, a number, true or false; repeatable.",
     ),
 ]
 LimitOption = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most this many.")
+    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Maximum number.")
 ]
 ThousandOption = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most this many.")
+    int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Maximum number.")
 ]
 BeforeOption = Annotated[
     str | None,
-    typer.Option("--before", metavar="ID", help="The next page: older than this."),
+    typer.Option("--before", metavar="ID", help="Next page: entries older than this."),
 ]
 
 
@@ -133,7 +141,9 @@ def time_of(option: str, text: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):
-        raise UsageError(f"{option} is a time such as 2030-01-31T09:00, not {text!r}") from None
+        raise UsageError(
+            f"{option} must be a time such as 2030-01-31T09:00, not {text!r}"
+        ) from None
 
 
 def seconds_of(option: str, text: str | None) -> float | None:

@@ -13,17 +13,17 @@ from penstock.cli.text import moment
 def list_periodic(
     queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the kinds that are enqueued by the clock, with their last and next tick.
+    """List periodic jobs with their last and next tick.
 
-    Those that worker processes work on now, as each last told: some seconds ago. Unfinished are
-    the jobs of earlier ticks; while there are any, ticks are skipped, unless the kind may overlap.
+    Shows the periodic kinds of the worker processes that are running now. While jobs of earlier
+    ticks are unfinished, ticks are skipped unless the kind allows overlap.
     """
     with opened(queue, config) as (app, run):
         kinds = run(app.periodic())
     if as_json:
         print_json([asdict(kind) for kind in kinds])
     elif not kinds:
-        note("no worker process works on a periodic kind")
+        note("no worker process has periodic jobs")
     else:
         columns = [
             Column("kind"),

@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 
 
 def research(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
     query: Annotated[
         list[str] | None,
-        typer.Option("--query", metavar="WORDS", help="What to search for; repeatable."),
+        typer.Option("--query", metavar="WORDS", help="Search query; repeatable."),
     ] = None,
     provider: Annotated[
         list[str] | None,
-        typer.Option("--provider", metavar="NAME", help="Ask only this one; repeatable."),
+        typer.Option("--provider", metavar="NAME", help="Only this provider; repeatable."),
     ] = None,
     max_results: Annotated[
-        int, typer.Option("--max-results", metavar="N", min=1, help="Of each query.")
+        int, typer.Option("--max-results", metavar="N", min=1, help="Maximum results per query.")
     ] = 10,
     budget_pages: Annotated[
         int | None,
-        typer.Option("--budget-pages", metavar="N", min=0, help="Read at most this many pages."),
+        typer.Option("--budget-pages", metavar="N", min=0, help="Maximum number of pages to read."),
     ] = None,
     budget_seconds: Annotated[
         float | None,
-        typer.Option("--budget-seconds", metavar="S", help="Search for at most this long."),
+        typer.Option("--budget-seconds", metavar="S", help="Time limit for searching, in seconds."),
     ] = None,
     priority: Annotated[
-        PriorityName, typer.Option("--priority", help="Which searches go first.")
+        PriorityName, typer.Option("--priority", help="Priority of the searches.")
     ] = "medium",
     watch: Annotated[
         bool | None,
         typer.Option(
             "--watch/--no-watch",
-            help="Work on it here and show it, which is the default on a terminal; or only "
-            "queue it, for workers elsewhere.",
+            help="Run it in this process and show progress (default on a terminal), or only "
+            "enqueue it for other processes.",
             show_default=False,
         ),
     ] = None,
@@ -55,15 +55,15 @@ def research(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Search for what others have published, and read it.
+    """Search for publications and web pages, and read them.
 
-    The question becomes a research task. Its queries, or the question itself, go to all providers
-    that are set up; what they find is merged, and pages that may be read are made searchable. What
-    goes wrong is told, and the rest goes on.
+    The question becomes a research task. Its queries, or the question itself, go to all configured
+    providers; results are merged, and pages that may be read are made searchable. Errors are
+    reported, and the other searches continue.
 
-    The work is done by workers in this process, and by other worker processes if there are any.
-    Ctrl-C leaves the task as it is: `penstock tasks resume ID --watch` goes on with it. The exit
-    code is 1 if every search failed, or somebody stopped it.
+    Workers in this process do the work, together with other worker processes if there are any.
+    Ctrl-C leaves the task as it is: `penstock tasks resume ID --watch` continues it. The exit code
+    is 1 if every search failed or the task was stopped.
 
     \b
     penstock research 'How do water wheels age?' --query 'water wheel fatigue' --budget-pages 20
@@ -120,4 +120,4 @@ def _announce(queued: Queued, *, watch: bool, as_json: bool) -> None:
     searches = "1 search" if queued.queued == 1 else f"{queued.queued:,} searches"
     note(f"task {queued.task_id}: {searches}, about {duration(queued.estimated_time)}")
     if not watch:
-        note(f"workers do it: `penstock worker`, or penstock tasks resume {queued.task_id} --watch")
+        note(f"run it with `penstock worker`, or penstock tasks resume {queued.task_id} --watch")

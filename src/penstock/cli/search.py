@@ -25,22 +25,23 @@ if TYPE_CHECKING:
 
 
 def search_documents(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question, or words.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="Question or keywords.")],
     collection: Annotated[
         list[str] | None,
-        typer.Option("--collection", metavar="NAME", help="Only in this one; repeatable."),
+        typer.Option("--collection", metavar="NAME", help="Only this collection; repeatable."),
     ] = None,
     document: Annotated[
         list[str] | None,
-        typer.Option("--document", metavar="ID", help="Only in this document; repeatable."),
+        typer.Option("--document", metavar="ID", help="Only this document; repeatable."),
     ] = None,
     metadata: MetadataOption = None,
     tenant: OwnerOption = "default",
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=100, help="At most this many.")
+        int,
+        typer.Option("--limit", metavar="N", min=1, max=100, help="Maximum number of passages."),
     ] = 5,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what put each passage in its place.")
+        bool, typer.Option("--explain", help="Show how each passage was ranked.")
     ] = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
@@ -48,9 +49,9 @@ def search_documents(
 ) -> None:
     """Find the passages of documents that answer a question.
 
-    Both by its words and by what it means. When the embedder cannot be reached it is by words
-    alone, and the answer says so. Personal data in it is not looked for: it was masked before
-    anything was stored.
+    Hybrid search: by keywords and by meaning. If the embedder is unreachable, the search is by
+    keywords only, and the output says so. Personal data in the question is not searched for: it
+    was masked before anything was stored.
     """
     with opened(queue, config, "documents") as (app, run):
         result = run(
@@ -125,12 +126,12 @@ def _marked(passage: Passage) -> Text:
 def _why(passage: Passage) -> str:
     """What words and meaning each gave to the score, with rank and score of their own."""
     why = passage.why
-    words = meaning = "not found so"
+    words = meaning = "no match"
     if why.text_rank is not None:
         words = f"rank {why.text_rank}, BM25 {why.text_score:.3g}"
     if why.vector_rank is not None:
         meaning = f"rank {why.vector_rank}, cosine {why.vector_score:.3f}"
     if why.other_script:
-        words = "taken for its meaning: in another script than the question"
+        words = "included by meaning: in another script than the question"
     rest = passage.score - why.text_share
     return f"{why.text_share:.2f} by words ({words}) + {rest:.2f} by meaning ({meaning})"

@@ -27,20 +27,23 @@ if TYPE_CHECKING:
 def run_server(
     target: AppArgument = None,
     host: Annotated[
-        str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen. [127.0.0.1]")
+        str | None,
+        typer.Option("--host", metavar="ADDRESS", help="Address to listen on. [127.0.0.1]"),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", min=0, max=65535, help="0: any that is free. [8321]"),
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Port; 0 picks a free one. [8321]"
+        ),
     ] = None,
     no_workers: Annotated[
-        bool, typer.Option("--no-workers", help="Run no jobs: other processes do.")
+        bool, typer.Option("--no-workers", help="Run no jobs; leave them to other processes.")
     ] = False,
     allow_anonymous: Annotated[
         bool,
         typer.Option(
             "--allow-anonymous",
-            help="Take all who reach the port on this machine, not only its own user.",
+            help="Accept requests without a key from every user of this machine.",
         ),
     ] = False,
     log_format: LogFormatOption = None,
@@ -49,13 +52,15 @@ def run_server(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Serve the HTTP API, with workers in the same process.
+    """Serve the HTTP API and the dashboard, with workers in the same process.
 
-    The user who runs it needs no key on this machine. Everybody else does, and so does everybody
-    from elsewhere (--host 0.0.0.0): `penstock keys create NAME`. /openapi.json describes the API.
+    Requests from this machine by the user who runs the server need no API key. All others do, and
+    listening on other addresses (--host 0.0.0.0) requires one: `penstock keys create NAME`.
+    /openapi.json describes the API.
 
-    It ends on SIGTERM or Ctrl-C: no new requests, streams and long polls end so that callers can
-    resume, requests and running jobs finish within their limits. A second signal ends it at once.
+    Stops on SIGTERM or Ctrl-C: new requests are refused, streams and long polls end so that
+    clients can resume, and running requests and jobs finish within their time limits. A second
+    signal stops at once.
     """
     import asyncio
     import logging
@@ -161,7 +166,7 @@ def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> N
         )
     else:
         what = plural(count, "worker") if workers else "no workers"
-        note(f"penstock serves {address} on {printable(url)}, with {what}; Ctrl-C stops it")
+        note(f"penstock serves {address} on {printable(url)}, with {what}; Ctrl-C to stop")
 
 
 def _say_stopping(orchestrator: JobOrchestrator | None, *, as_json: bool) -> None:
@@ -169,6 +174,8 @@ def _say_stopping(orchestrator: JobOrchestrator | None, *, as_json: bool) -> Non
     if as_json:
         print_json_line({"event": "stopping", "running": running})
     elif running:
-        note(f"stopping: waiting for {plural(running, 'running job')}; signal again to end at once")
+        note(
+            f"stopping: waiting for {plural(running, 'running job')}; signal again to stop at once"
+        )
     else:
         note("stopping")

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def show_status(
     queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show what is queued, running and stuck.
+    """Show the queue, the worker processes, and what needs attention.
 
-    Jobs per kind and state, the worker processes, and what needs attention: kinds with queued jobs
-    that no worker process handles, lanes that are blocked or whose breaker is open, workers that
-    are stuck, dead letters that have just come. Each with what to do.
+    Jobs by kind and state, worker processes, and problems with what to do about each: queued
+    jobs that no worker handles, lanes that are blocked or whose breaker is open, stuck workers,
+    recent dead letters.
     """
     from penstock.api.attention import look
     from penstock.config import hide_secrets
@@ -51,7 +51,7 @@ def show_status(
     else:
         say("no worker processes")
     if seen.attention:
-        note("\nwhat needs attention:")
+        note("\nneeds attention:")
         for one in seen.attention:
             since = "" if one.since is None else f", for {age(one.since)}"
             note(f"- {one.what}: {printable(one.subject)}{since}; {printable(one.todo)}")

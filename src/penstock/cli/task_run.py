@@ -105,12 +105,12 @@ def _summarise(view: TaskView) -> None:
     say(f"{view.status}  {view.progress} searches, results: {results(view)}")
     say(f"task {view.task_id}")
     if view.status is TaskStatus.PAUSED:
-        note(f"it was stopped; to go on: penstock tasks resume {view.task_id} --watch")
+        note(f"stopped; to resume: penstock tasks resume {view.task_id} --watch")
 
 
 async def _say_left(app: Penstock, view: TaskView) -> None:
     others = any(SEARCH in process.kinds for process in await app.processes())
-    goes_on = "workers elsewhere go on with it" if others else "no worker elsewhere goes on with it"
-    note(f"left with {view.progress} searches done; {goes_on}")
-    note(f"to go on here: penstock tasks resume {view.task_id} --watch")
-    note(f"to look at it: penstock tasks show {view.task_id}")
+    goes_on = "other workers continue it" if others else "no other worker continues it"
+    note(f"interrupted with {view.progress} searches done; {goes_on}")
+    note(f"to continue here: penstock tasks resume {view.task_id} --watch")
+    note(f"to show it: penstock tasks show {view.task_id}")

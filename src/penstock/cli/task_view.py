@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 AUTHORS = 3
 """Named of a work; the rest are `and others`."""
-PAGES = {"read": "read", "waiting": "being read", "failed": "could not be read", "none": ""}
+PAGES = {"read": "read", "waiting": "reading", "failed": "read failed", "none": ""}
 
 
 def print_tasks(tasks: Sequence[TaskLine]) -> None:
@@ -112,7 +112,7 @@ def _about(work: Work) -> str:
 def print_troubles(errors: Sequence[Trouble]) -> None:
     if errors:
         say()
-        say(f"{plural(len(errors), 'error')}; the rest went on")
+        say(f"{plural(len(errors), 'error')}; the other searches continued")
         for one in errors:
             say(f"  {trouble(one)}")
 

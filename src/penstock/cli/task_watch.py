@@ -176,7 +176,7 @@ class LiveShow:
             parts.append(line(f"waiting for {waits}", "yellow"))
         if limits := budget(view.budget):
             parts.append(line(f"budget: {limits}", "dim"))
-        parts.append(line("Ctrl-C ends the watch; the task stays.", "dim"))
+        parts.append(line("Ctrl-C stops watching; the task stays in the queue.", "dim"))
         return Group(*parts)
 
 

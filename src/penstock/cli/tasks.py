@@ -24,7 +24,7 @@ from penstock.cli.text import plural
 
 group = new_group("List, show, stop, resume and export research tasks.")
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A task's id.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Task id.")]
 Format = Literal["markdown", "json", "bibtex"]
 
 
@@ -37,7 +37,7 @@ def list_tasks(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List research tasks, the newest first."""
+    """List research tasks, newest first."""
     from penstock.cli.task_view import print_tasks
 
     with opened(queue, config, "research") as (app, run):
@@ -57,16 +57,17 @@ def show(
     task_id: IdArgument,
     tenant: TaskOwnerOption = "default",
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=0, max=1000, help="Of results.")
+        int,
+        typer.Option("--limit", metavar="N", min=0, max=1000, help="Maximum number of results."),
     ] = 50,
     cursor: Annotated[
-        str | None, typer.Option("--cursor", metavar="C", help="The next results.")
+        str | None, typer.Option("--cursor", metavar="C", help="Next page of results.")
     ] = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a task: its searches, what they found, what went wrong, what it waits for."""
+    """Show a task: its searches, results, errors, and what it is waiting for."""
     from penstock.cli.task_view import print_task
 
     with opened(queue, config, "research") as (app, run):
@@ -84,17 +85,17 @@ def stop(
     task_id: IdArgument,
     now: Annotated[
         bool,
-        typer.Option("--now", help="Do not let running searches finish; drop what they found."),
+        typer.Option("--now", help="Stop running searches, and discard their results."),
     ] = False,
     tenant: TaskOwnerOption = "default",
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop a task; what is left of it can be resumed.
+    """Stop a task; the rest of it can be resumed.
 
     Queued searches are cancelled. Running ones finish with their pages and are stored, unless
-    --now.
+    --now is given.
     """
     with opened(queue, config, "research") as (app, run):
         mode: Literal["immediate", "graceful"] = "immediate" if now else "graceful"
@@ -106,26 +107,28 @@ def stop(
     cancelled = plural(stopped.cancelled, "job")
     say(f"{stopped.status}  {done}/{done + left} searches done, {cancelled} cancelled")
     if stopped.running:
-        note(f"{plural(stopped.running, 'job')} may finish; penstock tasks show tells when")
+        note(f"{plural(stopped.running, 'job')} will finish; penstock tasks show reports them")
     if stopped.resumable:
-        note(f"to go on: penstock tasks resume {task_id}")
+        note(f"to resume: penstock tasks resume {task_id}")
 
 
 @group.command("resume")
 def resume(
     task_id: IdArgument,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Work on it here, and show it until it is finished.")
+        bool,
+        typer.Option("--watch", help="Run it in this process, and show progress until it is done."),
     ] = False,
     tenant: TaskOwnerOption = "default",
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with what is unfinished of a task.
+    """Resume the unfinished part of a task.
 
-    It only queues it: `penstock worker` does the work. With --watch workers in this process do, as
-    with `penstock research`; also for a task that is not stopped and that nobody works on.
+    It is only queued: `penstock worker` does the work. With --watch, workers in this process do
+    it, as with `penstock research`; this also works for a task that is not stopped but has no
+    workers.
     """
     import logging
 
@@ -135,7 +138,7 @@ def resume(
             tell = print_json_line if watch else print_json
             tell({"event": "resumed", **resumed.as_dict()} if watch else resumed.as_dict())
         else:
-            note(f"{resumed.status}, searches that go on: {resumed.queued}")
+            note(f"{resumed.status}, searches resumed: {resumed.queued}")
         code: int = ExitCode.OK
         if watch:
             from penstock.cli.task_run import work_on
@@ -152,16 +155,16 @@ def export(
         Format | None, typer.Option("--format", help="[default: markdown]", show_default=False)
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Else standard output.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. [stdout]")
     ] = None,
     tenant: TaskOwnerOption = "default",
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write all of a task as one text. --json is --format json."""
+    """Export a task as one text. --json is short for --format json."""
     if as_json and format not in (None, "json"):
-        raise UsageError(f"--json is --format json, and not {format}")
+        raise UsageError(f"--json means --format json, not {format}")
     chosen: Format = format or ("json" if as_json else "markdown")
     with opened(queue, config, "research") as (app, run):
         text = run(app.research.export(task_id, chosen, tenant=tenant))

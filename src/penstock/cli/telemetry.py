@@ -24,12 +24,12 @@ FLUSH_SECONDS = 2.0
 
 LogFormatOption = Annotated[
     str | None,
-    typer.Option("--log-format", metavar="text|json", help="How entries of the log are written."),
+    typer.Option("--log-format", metavar="text|json", help="Log format."),
 ]
 
 VerboseOption = Annotated[
     bool,
-    typer.Option("-v", "--verbose", help="Log more: of jobs that fail also the traceback."),
+    typer.Option("-v", "--verbose", help="Log more, including tracebacks of failed jobs."),
 ]
 
 
@@ -114,7 +114,7 @@ def _set_up_traces(service: str) -> Callable[[], None] | None:
     from penstock.telemetry import tracing
 
     if tracing.on():
-        log.info("traces go where the app's module sends them")
+        log.info("the app exports its own traces")
         return None
     return _export(service, where, log)
 
@@ -133,7 +133,7 @@ def _export(service: str, where: str, log: logging.Logger) -> Callable[[], None]
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("opentelemetry"):
             raise
-        log.warning("no traces: they need pip install 'penstock[otel]'")
+        log.warning("traces are disabled: they need pip install 'penstock[otel]'")
         return None
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
@@ -142,7 +142,7 @@ def _export(service: str, where: str, log: logging.Logger) -> Callable[[], None]
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
-    log.info("traces go to %s", hide_secrets(where))
+    log.info("exporting traces to %s", hide_secrets(where))
 
     def flush() -> None:
         # In a thread: a collector that is away must not keep the process.
@@ -150,6 +150,6 @@ def _export(service: str, where: str, log: logging.Logger) -> Callable[[], None]
         last.start()
         last.join(FLUSH_SECONDS)
         if last.is_alive():
-            log.warning("the last spans were not taken within %g s", FLUSH_SECONDS)
+            log.warning("the last spans were not exported within %g s", FLUSH_SECONDS)
 
     return flush

@@ -190,4 +190,4 @@ def _counts_table(counts: Sequence[KindCounts], room: int) -> RenderableType:
 
     columns, rows = counts_rows(counts)
     table = rich_table(columns, rows[-max(room, 2) :])
-    return Group(table, Text("Ctrl-C ends the watch; the jobs go on.", style="dim"))
+    return Group(table, Text("Ctrl-C stops watching; the jobs continue.", style="dim"))

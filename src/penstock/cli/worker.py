@@ -32,7 +32,10 @@ unspent."""
 def run_worker(
     target: AppArgument = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="End when no job of its kinds is left, also for later.")
+        bool,
+        typer.Option(
+            "--drain", help="Exit when no jobs of these kinds remain, including scheduled ones."
+        ),
     ] = False,
     kinds: Annotated[
         list[str] | None,
@@ -42,11 +45,18 @@ def run_worker(
     ] = None,
     max_workers: Annotated[
         int | None,
-        typer.Option("--max-workers", metavar="N", min=1, help="Jobs run at a time."),
+        typer.Option(
+            "--max-workers", metavar="N", min=1, help="Maximum number of concurrent jobs."
+        ),
     ] = None,
     grace: Annotated[
         float | None,
-        typer.Option("--grace", metavar="S", min=0, help="How long a stop waits for jobs."),
+        typer.Option(
+            "--grace",
+            metavar="S",
+            min=0,
+            help="Grace period in seconds for running jobs at a stop.",
+        ),
     ] = None,
     log_format: LogFormatOption = None,
     verbose: VerboseOption = False,
@@ -54,15 +64,14 @@ def run_worker(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the jobs of an app in this process.
+    """Run jobs in this process.
 
-    Without an app it runs the built-in jobs: ingest.*, which make documents searchable,
-    research.*, which search, and answers.*, which answer. An app that uses
-    documents, research or answers (`app.use`) runs these beside its own.
+    Without an app it runs the built-in jobs: ingest.* (documents), research.* and answers.*. An app
+    that uses documents, research or answers (`app.use`) runs these as well as its own.
 
-    It ends on SIGTERM or Ctrl-C, or with --drain when no job is left. A signal lets running
-    jobs finish for the grace; what is still running then goes back to the queue and loses
-    nothing. A second signal does that at once.
+    Stops on SIGTERM or Ctrl-C, or with --drain when no jobs remain. On a signal, running jobs
+    get the grace period to finish; jobs that are still running then return to the queue without
+    losing an attempt. A second signal skips the grace period.
     """
     import asyncio
 
@@ -96,7 +105,7 @@ def load_for_work(target: str | None, queue: str | None, config: str | None) -> 
     app = load_app(target)
     if queue is not None and app.config.queue != queue:
         raise UsageError(
-            f"{target} names its queue itself, {hide_secrets(app.config.queue)}, so --queue "
+            f"{target} sets its queue to {hide_secrets(app.config.queue)}, so --queue "
             "cannot; leave out --queue, or the URL in Penstock(...)"
         )
     return app
@@ -158,7 +167,7 @@ async def stop_workers(orchestrator: JobOrchestrator, hasten: asyncio.Event) -> 
     hastened = asyncio.create_task(hasten.wait())
     await asyncio.wait([stopping, hastened], return_when=asyncio.FIRST_COMPLETED)
     if hastened.done():
-        note("ending at once: running jobs go back to the queue")
+        note("stopping at once: running jobs return to the queue")
         await orchestrator.stop(grace=0)
     hastened.cancel()
     await stopping
@@ -213,7 +222,7 @@ def _say_stopping(orchestrator: JobOrchestrator, grace: float, *, as_json: bool)
     elif running:
         note(
             f"stopping: waiting up to {grace:g} s for {plural(running, 'running job')}; "
-            "signal again to end at once"
+            "signal again to stop at once"
         )
     else:
         note("stopping")

@@ -19,9 +19,9 @@ async def look(case: Case) -> list[Diagnosis]:
 
 def _look(case: Case) -> list[Diagnosis]:
     path, config = case.file, case.config
-    said = [warning("config", one, "make sure that this is meant") for one in config.warnings]
+    said = [warning("config", one, "check that this is intended") for one in config.warnings]
     if not path.exists():
-        return [ok("config", f"there is no {path}: defaults and the environment hold"), *said]
+        return [ok("config", f"there is no {path}: using defaults and the environment"), *said]
     mode = path.stat().st_mode
     if mode & stat.S_IROTH and (any(map(is_secret, config.kafka.options)) or _holds_secret(path)):
         found = f"{path} holds a password, and every user of this machine can read it"
@@ -30,7 +30,7 @@ def _look(case: Case) -> list[Diagnosis]:
     if mode & stat.S_IWOTH:
         found = f"every user of this machine can change {path}"
         return [warning("config", found, f"chmod o-w {path}"), *said]
-    return [ok("config", f"{os.path.abspath(path)} is understood"), *said]
+    return [ok("config", f"{os.path.abspath(path)} is valid"), *said]
 
 
 def _holds_secret(path: Path) -> bool:

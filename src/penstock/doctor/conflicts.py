@@ -55,4 +55,4 @@ async def look(case: Case) -> list[Diagnosis]:
         ),
     ]
     bad = [warning("settings", found, advice) for wrong, found, advice in said if wrong]
-    return bad or [ok("settings", "times go together")]
+    return bad or [ok("settings", "no conflicts")]

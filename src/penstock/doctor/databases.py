@@ -30,18 +30,18 @@ async def look_at_queue(case: Case) -> list[Diagnosis]:
 
 async def look_at_store(case: Case) -> list[Diagnosis]:
     if case.store is None and case.config.settings.store:
-        found = f"`store` is {hide_secrets(case.config.settings.store)}, which cannot be one"
+        found = f"`store` is {hide_secrets(case.config.settings.store)}, which is not a store URL"
         return [broken("store", found, "set it to sqlite:///documents.db or postgresql://...")]
     if case.store is None:
         return [
             skipped(
                 "store",
-                "there is none: documents, research, answers and API keys are refused",
+                "no store: documents, research, answers and API keys are unavailable",
                 "set `store: sqlite:///documents.db` or `store: postgresql://...` to have them",
             )
         ]
     if case.store == case.config.queue:
-        return [ok("store", "it is where the queue is")]
+        return [ok("store", "same as the queue")]
     return await _look("store", case.store, case, documents=True)
 
 
@@ -63,7 +63,7 @@ async def _look(part: str, url: str, case: Case, *, documents: bool) -> list[Dia
     except ConfigError as error:
         return [broken(part, str(error), f"correct `{part}`")]
     except QueueUnavailable as error:
-        return [broken(part, str(error), f"bring it up, or correct `{part}`")]
+        return [broken(part, str(error), f"start it, or correct `{part}`")]
     except PenstockError as error:
         return [broken(part, str(error), f"do as it says, or name another `{part}`")]
 

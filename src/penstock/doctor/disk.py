@@ -72,10 +72,10 @@ def judge_space(part: str, folder: Path, limits: DiskLimits) -> Diagnosis:
     free = disk.f_bavail * disk.f_frsize
     found = f"{_size(free)} free for {folder}"
     if free < limits.broken:
-        advice = f"free some space: under {_size(limits.broken)} writes are about to fail"
+        advice = f"free disk space: below {_size(limits.broken)} writes are about to fail"
         return broken(name, found, advice)
     if free < limits.warning:
-        return warning(name, found, f"free some space: {_size(limits.warning)} is the least")
+        return warning(name, found, f"free disk space: at least {_size(limits.warning)} is needed")
     return ok(name, found)
 
 

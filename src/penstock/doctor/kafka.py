@@ -37,7 +37,7 @@ def _look(config: KafkaConfig) -> list[Diagnosis]:
         found = admin.list_topics(timeout=ANSWER_SECONDS)
     except KafkaException as error:
         said = f"{config.bootstrap} does not answer ({reason(error)})"
-        return [broken(PART, said, "bring it up, or correct bootstrap and options")]
+        return [broken(PART, said, "start it, or correct bootstrap and options")]
     produced = [] if config.produce is None else [config.produce]
     there = {name for name, topic in found.topics.items() if topic.error is None}
     if not config.topics and not produced:

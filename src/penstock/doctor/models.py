@@ -26,7 +26,7 @@ async def look(case: Case) -> list[Diagnosis]:
         if (served := case.config.llm.model(role)) is not None:
             used.setdefault(served, []).append(role)
     if not used:
-        return [skipped("models", "none is configured: answers are sentences of the documents")]
+        return [skipped("models", "none configured: answers quote sentences of the documents")]
     asked = (_ask(f"model {', '.join(roles)}", served) for served, roles in used.items())
     return list(await asyncio.gather(*asked))
 
@@ -48,7 +48,7 @@ async def _ask(part: str, served: ServedModel) -> Diagnosis:
         except httpx2.HTTPError as error:
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             found = f"{place} cannot be reached ({what})"
-            return broken(part, found, "bring it up, or correct llm.base_url")
+            return broken(part, found, "start it, or correct llm.base_url")
     return _listed(part, served, answer)
 
 
@@ -104,5 +104,5 @@ def _refused(part: str, served: ServedModel, answer: httpx2.Response) -> Diagnos
         found = f"{place} answers 429: its limit is used up"
         return warning(part, found, "wait, or raise the limit there; jobs wait meanwhile")
     if status >= 500:
-        return broken(part, f"{place} answers {status}", "look at its own log")
+        return broken(part, f"{place} answers {status}", "check its log")
     return None

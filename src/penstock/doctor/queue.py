@@ -21,7 +21,7 @@ from penstock.wiring.stores import choose_store
 
 WORKERS, LANES, DEAD_LETTERS = "workers", "lanes", "dead letters"
 PARTS = dict.fromkeys(attention.ORDER, LANES) | {
-    "queue out of reach": WORKERS,
+    "queue unreachable": WORKERS,
     "kind without a worker": WORKERS,
     "event loop blocked": WORKERS,
     "event loop was blocked": WORKERS,
@@ -39,7 +39,7 @@ async def look(case: Case) -> list[Diagnosis]:
         async with _opened(case) as (queue, access):
             return await _look(case, queue, access)
     except QueueError as error:
-        return [broken("work", f"the queue cannot be used: {error}", "mend it first")]
+        return [broken("work", f"the queue cannot be used: {error}", "fix it first")]
 
 
 async def _look(case: Case, queue: JobQueue, access: AccessStore | None) -> list[Diagnosis]:
@@ -52,7 +52,7 @@ def judge(outlook: QueueOutlook, now: float) -> list[Diagnosis]:
     said = [
         Diagnosis(
             PARTS[one.what],
-            Status.BROKEN if one.what == "credentials refused" else Status.WARNING,
+            Status.BROKEN if one.what == "credentials rejected" else Status.WARNING,
             f"{one.what}: {one.subject}",
             one.todo,
         )
@@ -63,7 +63,7 @@ def judge(outlook: QueueOutlook, now: float) -> list[Diagnosis]:
     fine = {
         WORKERS: f"{alive} worker processes, every queued kind is handled",
         LANES: f"{len(outlook.lanes)} in use, none in trouble",
-        DEAD_LETTERS: f"{dead:,}, none of them of the last hour" if dead else "none",
+        DEAD_LETTERS: f"{dead:,}, none in the last hour" if dead else "none",
     }
     told = {finding.part for finding in said}
     return said + [ok(part, found) for part, found in fine.items() if part not in told]
@@ -114,4 +114,4 @@ async def _keys(server: ServerConfig, access: AccessStore | None) -> Diagnosis:
     if valid:
         return ok("keys", f"{valid} valid")
     found = f"there is none, and the server does not listen on {server.host} without"
-    return broken("keys", found, "`penstock keys create NAME` makes one")
+    return broken("keys", found, "`penstock keys create NAME`")

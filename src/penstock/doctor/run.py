@@ -32,8 +32,8 @@ async def examine(
         config = load({"queue": queue}, file=file)
     except ConfigError as error:
         return [
-            broken("config", str(error), "correct it; `penstock config` shows what is understood"),
-            skipped("everything else", "without settings there is nothing to look at"),
+            broken("config", str(error), "correct it; `penstock config` shows what is valid"),
+            skipped("everything else", "skipped: the settings are invalid"),
         ]
     case = Case(config, path, network, disk or DiskLimits())
     return await run(case, CHECKS)
@@ -56,12 +56,12 @@ async def _bounded(check: Check, case: Case, seconds: float) -> list[Diagnosis]:
             broken(
                 check.part,
                 f"no answer within {seconds:g} s",
-                "look at what it stands on: the network, a disk or a server that hangs",
+                "check the network, the disk and the server it uses",
             )
         ]
     except Exception as error:  # a mistake of the check: said, and no other check suffers
         what = f"{type(error).__name__}: {error}".rstrip(": ")
-        return [broken(check.part, f"could not be looked at: {what}", "mend what the error names")]
+        return [broken(check.part, f"check failed: {what}", "fix the cause of the error")]
 
 
 def _without_secrets(findings: list[Diagnosis], secrets: Iterable[str]) -> list[Diagnosis]:

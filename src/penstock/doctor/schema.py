@@ -10,13 +10,13 @@ def judge_schema(part: str, schema: Schema) -> Diagnosis:
     """Whether this code and the tables fit."""
     name = f"{part} schema"
     if schema.missing:
-        return ok(name, "there is nothing yet: the first process makes it")
+        return ok(name, "does not exist yet: the first process creates it")
     if schema.too_new:
         found = f"version {schema.version} needs a newer Penstock: this one knows {schema.known}"
         return broken(name, found, "upgrade Penstock on this machine")
     if schema.older:
-        found = f"version {schema.version}, and this Penstock makes it {schema.known}"
-        advice = "back it up, then start a process of this version, which brings it up to date"
+        found = f"version {schema.version}; this Penstock migrates it to {schema.known}"
+        advice = "back it up, then start a process of this version, which migrates it"
         return warning(name, found, advice)
     if schema.version > schema.known:
         found = f"version {schema.version} is newer than this Penstock, which can still use it"

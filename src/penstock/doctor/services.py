@@ -69,10 +69,10 @@ async def look_at_browser(case: Case) -> list[Diagnosis]:
         process.kill()
         await process.wait()
         found = f"{program} does not tell its version within {ANSWER_SECONDS:g} s"
-        return [broken("browser", found, "run it by hand and see what it lacks")]
+        return [broken("browser", found, "run it by hand to see what is missing")]
     if process.returncode != 0:
         found = f"{program} does not run (exit code {process.returncode})"
-        return [broken("browser", found, f"run `{program} --version` and see what it lacks")]
+        return [broken("browser", found, f"run `{program} --version` to see what is missing")]
     return [ok("browser", f"{program}, {said.decode(errors='replace').strip()}")]
 
 

@@ -105,7 +105,7 @@ async def lane_of_host(tools: IngestDeps, host: str) -> str:
 
 def _check_type(fetched: Fetched) -> None:
     if fetched.mime.partition("/")[0] in NEVER_READ:
-        raise ParserError(f"{fetched.mime} is no format that is read", "unknown")
+        raise ParserError(f"{fetched.mime} is not a supported format", "unknown")
 
 
 async def _noted(ctx: JobContext, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -83,7 +83,9 @@ class Embedding:
         if asked.done():
             return asked.result()
         if trying.is_set():
-            raise EmbedderError(f"lane {EMBEDDER_LANE}: its breaker is open, a try is under way")
+            raise EmbedderError(
+                f"lane {EMBEDDER_LANE}: its breaker is open, an attempt is in progress"
+            )
         raise EmbedderError(f"{self.model}: no permit or no answer within {self._seconds:g} s")
 
     async def _ask(self, tenant: str, text: str, trying: asyncio.Event) -> bytes:

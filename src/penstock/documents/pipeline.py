@@ -261,7 +261,9 @@ class IngestRun:
         given = ctx.remaining()
         serving = await tools.documents.serving()
         if serving.model is not None and tools.model not in serving[:2]:
-            ctx.run_later(OTHER_SECONDS, f"needs a process whose embedder is {serving.model}")
+            ctx.run_later(
+                OTHER_SECONDS, f"needs a worker process with the embedder {serving.model}"
+            )
         missing = await tools.documents.to_embed(version, tools.model)
         if missing is None:
             return None

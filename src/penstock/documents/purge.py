@@ -34,4 +34,4 @@ class Purge:
         )
         self._after = step.after
         if step.deleted:
-            log.info("%d vectors that nothing needed were deleted", step.deleted)
+            log.info("deleted %d unused vectors", step.deleted)

@@ -73,7 +73,7 @@ class DocumentReconciler:
             if known:
                 await self._fail(one, _error_of(known[-1]))
             elif one.document.accepted_at <= self._queue.now() - self._patience:
-                log.warning("a document had no job: %s", one.document.generation)
+                log.warning("requeued a document that had no job: %s", one.document.generation)
                 await self._start(one)
 
     async def _start(self, pending: Pending) -> None:
@@ -86,7 +86,7 @@ class DocumentReconciler:
         except BlobMissing as error:
             await self._fail(pending, describe(error, retryable=False))
         except StoreUnavailable as error:
-            log.debug("a document is started when its original can be read: %s", error)
+            log.debug("a document waits until its original can be read: %s", error)
 
     async def _fail(self, pending: Pending, error: dict[str, Any]) -> None:
         """The jobs were read after the document: the next of them may be under way by now, or
@@ -112,7 +112,7 @@ class DocumentReconciler:
             ORPHAN_SECONDS, lambda keys: self._tools.documents.blobs_in_use(keys, published=keep)
         )
         if deleted:
-            log.warning("%d originals that nothing referred to were deleted", deleted)
+            log.warning("deleted %d unreferenced originals", deleted)
 
 
 def _now(pending: Pending) -> list[str]:
@@ -135,5 +135,5 @@ def _error_of(job: Job) -> dict[str, Any]:
         return {"type": "JobGone", "message": f"{job.kind} was {job.state}", "retryable": True}
     error = dict(job.error)
     if job.kind == FETCH and error["type"] == DeadlineExceeded.__name__:
-        error["message"] = "its address could not be fetched in the time given to it"
+        error["message"] = "its URL could not be fetched within the time limit"
     return error

@@ -57,7 +57,7 @@ def register(tools: IngestDeps, job: Callable[..., Callable[[Any], Any]]) -> Non
     @job(REEMBED, lane=EMBEDDER_LANE)
     async def reembed(ctx: JobContext, model: str) -> Result:
         if model != tools.model:
-            ctx.run_later(LATER_SECONDS, f"needs a process whose embedder is {model}")
+            ctx.run_later(LATER_SECONDS, f"needs a worker process with the embedder {model}")
         with tools.embedding(ctx) as ask:
             return await _reembed(tools, ctx, ask)
 

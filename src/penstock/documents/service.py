@@ -31,8 +31,8 @@ from penstock.documents.pipeline import IngestDeps
 from penstock.documents.purge import Purge
 from penstock.documents.reconcile import DocumentReconciler
 from penstock.documents.reembed import Reembedding
+from penstock.engine.assembly import Chore
 from penstock.engine.context import JobContext
-from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import (
     BlobMissing,
@@ -65,8 +65,8 @@ log = logging.getLogger("penstock.ingest")
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
 """Whoever waits for a document also looks this often: not every change is in its log."""
-NOT_LOOKED_FOR = "personal data is not looked for: it is masked in every document"
-FAILED_BEFORE = "the same content has failed before, and is tried again only with `retry`"
+NOT_LOOKED_FOR = "personal data is not searched for: it is masked in every document"
+FAILED_BEFORE = "the same content failed before; give `retry` to try again"
 
 _WORD = re.compile(r"\w")
 
@@ -392,7 +392,7 @@ class Documents:
         ref = document.ref
         if document.state is not DocumentState.FAILED:
             raise ValidationError(
-                f"document {ref.id!r} is {document.state}; only a failed one is tried again"
+                f"document {ref.id!r} is {document.state}; only failed documents can be retried"
             )
         blob = await self._tools.documents.original(ref)
         if blob is not None:
@@ -537,7 +537,7 @@ async def _now_or_later(deleting: Awaitable[None]) -> None:
     try:
         await deleting
     except StoreUnavailable as error:
-        log.warning("an original is left for the sweep: %s", error)
+        log.warning("could not delete an original, left for cleanup: %s", error)
 
 
 async def _parts(source: Content) -> AsyncIterator[bytes]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import Counter
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
-    Callable,
     Generator,
     Iterable,
     Iterator,
@@ -17,18 +15,21 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, Unpack, cast
 
 from typing_extensions import TypeVar
 
+from penstock import runtime
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer, ahead
-from penstock.engine.job_lanes import JobLanes, LanesAgain, Lending
+from penstock.engine.job_lanes import JobLanes, LanesAgain
 from penstock.engine.job_logger import JobLogger
+from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run
+from penstock.engine.running import Running
+from penstock.engine.settler import Settler
 from penstock.errors import RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import (
@@ -49,9 +50,6 @@ from penstock.text.normalize import storable
 T = TypeVar("T")
 State = TypeVar("State", default=Any)
 
-current: ContextVar[JobContext | None] = ContextVar("penstock_job", default=None)
-"""The context of the job being run here, for code that is not handed it."""
-
 
 class _Noted:
     """So that `await ctx.progress(...)` and, in a sync handler, a plain call both work."""
@@ -70,15 +68,12 @@ _NOTED = _Noted()
 class Services:
     """Services shared by the contexts of a process."""
 
-    note: Callable[[Run, float | None, str, str], None]
+    settler: Settler
+    running: Running
     enqueuer: Enqueuer
     permits: PermitBroker
     client: HttpClient
-    finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
-    parked: Callable[[Run, bool], AbstractAsyncContextManager[None]]
-    lending: Lending
-    timed: Callable[[str, str, float], None]
-    """How long a stage of a run of this kind took."""
+    parking: Parking
     loop: asyncio.AbstractEventLoop
     state: Any = None
     """What the lifespan has yielded."""
@@ -170,13 +165,13 @@ class JobContext(Generic[State]):
     @property
     def lanes(self) -> JobLanes:
         """`async with ctx.lanes.permit("embedder"): ...` for each outside request."""
-        return JobLanes(self._services.permits, self._run, self._services.lending)
+        return JobLanes(self._services.permits, self._run, self._services.parking)
 
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this job's deadline."""
         client, run, services = self._services.client, self._run, self._services
-        again = LanesAgain(services.permits, run, services.lending)
+        again = LanesAgain(services.permits, run, services.parking)
         return JobHttp(client.get, run, self.lanes, told=client.trace_hosts, again=again)
 
     @property
@@ -219,20 +214,21 @@ class JobContext(Generic[State]):
         except RuntimeError:
             here = False
         if here:  # at once: a handler may return right after
-            services.note(self._run, fraction, message, line)
+            services.settler.note(self._run, fraction, message, line)
         else:
-            services.loop.call_soon_threadsafe(services.note, self._run, fraction, message, line)
+            note = services.settler.note
+            services.loop.call_soon_threadsafe(note, self._run, fraction, message, line)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """`with ctx.stage("embed"): ...`: a part of the run, whose time is told to Prometheus, and
         which has a span of its own in traces. At most 10 names for each kind."""
-        begun = time.monotonic()
+        begun = runtime.monotonic()
         try:
             with tracing.span(name):
                 yield
         finally:
-            self._time(name, time.monotonic() - begun)
+            self._time(name, runtime.monotonic() - begun)
 
     def stages_done(self, seconds: Mapping[str, float]) -> None:
         """The same for what was done elsewhere, one part after another, and has just ended."""
@@ -242,7 +238,7 @@ class JobContext(Generic[State]):
 
     def _time(self, stage: str, seconds: float) -> None:
         services, kind = self._services, self._run.lease.kind
-        services.loop.call_soon_threadsafe(services.timed, kind, stage, seconds)
+        services.loop.call_soon_threadsafe(services.running.time_stage, kind, stage, seconds)
 
     async def enqueue(
         self,
@@ -317,7 +313,7 @@ class JobContext(Generic[State]):
         of those they wait for can start. Give jobs that wait a lane of their own; its
         `max_parallel` says how many are under way at a time.
         """
-        return self._services.finished(self._run, jobs)
+        return self._services.parking.finished(self._run, jobs)
 
     def parked(self, *, timed: bool = True) -> AbstractAsyncContextManager[None]:
         """`async with ctx.parked(): ...` around a wait for something else that others bring about,
@@ -326,7 +322,7 @@ class JobContext(Generic[State]):
         `timed=False`: the wait does not count toward the job's timeout, only toward its deadline.
         For turns at something that is shared: how long they take is others' doing.
         """
-        return self._services.parked(self._run, timed)
+        return self._services.parking.parked(self._run, timed)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
         """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result. It is

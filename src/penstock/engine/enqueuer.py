@@ -172,10 +172,10 @@ class Enqueuer:
 
 def _start(delay: float | None, run_at: When | None, now: float) -> float | None:
     if delay is not None and run_at is not None:
-        raise ValidationError("give delay or run_at, not both")
+        raise ValidationError("give either delay or run_at, not both")
     if delay is not None:
         if not 0 <= delay < float("inf"):
-            raise ValidationError(f"delay is in seconds from 0 up, not {delay!r}")
+            raise ValidationError(f"delay must be 0 or more seconds, not {delay!r}")
         return now + delay
     return None if run_at is None else absolute("run_at", run_at)
 

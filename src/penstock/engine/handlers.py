@@ -24,7 +24,7 @@ KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 def check_kind(kind: Any) -> None:
     if not isinstance(kind, str) or not KIND.fullmatch(kind):
         raise ConfigError(
-            f"{kind!r} is no kind: up to 128 letters, digits, '_', '.', ':' and '-', "
+            f"{kind!r} is not a valid kind: use up to 128 letters, digits, '_', '.', ':' and '-', "
             "starting with a letter"
         )
 

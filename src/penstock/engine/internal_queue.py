@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from typing import Any
 
+from penstock import runtime
 from penstock.ports.queue import Lease
 
 Place = asyncio.Future[None]
@@ -46,7 +46,7 @@ class InternalQueue(asyncio.Queue[Lease | Place]):
         self._coming_back.remove(place)
 
     def _put(self, item: Any) -> None:  # a lease: places are asked for by `come_back`
-        (self._in_lanes if item.lane else self._waiting).append((time.monotonic(), item))
+        (self._in_lanes if item.lane else self._waiting).append((runtime.monotonic(), item))
 
     def _get(self) -> Lease | Place:
         if self._coming_back:
@@ -59,11 +59,11 @@ class InternalQueue(asyncio.Queue[Lease | Place]):
     def oldest_age(self) -> float | None:
         """Seconds the job that came first has waited; None when empty."""
         heads = [waiting[0][0] for waiting in (self._in_lanes, self._waiting) if waiting]
-        return time.monotonic() - min(heads) if heads else None
+        return runtime.monotonic() - min(heads) if heads else None
 
     def take_older(self, seconds: float) -> list[Lease]:
         """Remove and return the jobs that have waited that long."""
-        before = time.monotonic() - seconds
+        before = runtime.monotonic() - seconds
         taken = []
         for waiting in (self._in_lanes, self._waiting):
             while waiting and waiting[0][0] <= before:

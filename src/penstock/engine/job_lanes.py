@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
 
+from penstock.engine.parking import Parking
 from penstock.engine.permit_queue import PermitHolder, Turn
 from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run, undisturbed
@@ -16,23 +16,15 @@ from penstock.lanes.reports import report_of
 from penstock.ports.lanes import News, Permit, Report, Returned
 
 
-class Lending(NamedTuple):
-    """Lends a run's worker out while it waits for a permit; see `Parking`."""
-
-    lend: Callable[[Run], None]
-    go_on: Callable[[Run], None]
-    reclaim: Callable[[Run], Awaitable[None]]
-
-
 class JobLanes(PermitHolder):
     """The lanes as one job sees them. While one of its requests waits for its turn the job has no
     worker, and its time does not count toward its timeout; while it waits in another lane than
     its own it has no slot in its own lane either, so that no two jobs wait for each other."""
 
-    def __init__(self, desk: PermitBroker, run: Run, lending: Lending) -> None:
+    def __init__(self, desk: PermitBroker, run: Run, parking: Parking) -> None:
         self._desk = desk
         self._run = run
-        self._lending = lending
+        self._parking = parking
         self.number, self.token, self.id = run.lease.seq, run.lease.token, run.lease.id
         self.slot_lane, self.limit = run.lease.lane, run.limit
 
@@ -118,14 +110,14 @@ class JobLanes(PermitHolder):
 
     def waits(self, lane: str) -> None:
         run = self._run
-        self._lending.lend(run)
+        self._parking.lend(run)
         if self.again or lane != self.slot_lane:
             run.for_permits += 1
             if run.in_lane and not run.slot_used:
                 self._lend_slot()
 
     def goes_on(self) -> None:
-        self._lending.go_on(self._run)
+        self._parking.go_on(self._run)
 
     async def back(self, lane: str) -> None:
         run = self._run
@@ -136,7 +128,7 @@ class JobLanes(PermitHolder):
             if run.lent_slot and not run.for_permits and run.interrupted is None:
                 cancelled = await self._take_slot_again()
         finally:
-            await self._lending.reclaim(run)
+            await self._parking.reclaim(run)
         if cancelled is not None:
             raise cancelled
 

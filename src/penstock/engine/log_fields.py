@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.engine.context import current
+from penstock.engine.run import current
 from penstock.model.redact import hidden
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Exchange, Lease, Outcome, Settlement
 from penstock.text.error_text import in_words
@@ -32,12 +32,8 @@ def of_lease(lease: Lease) -> dict[str, Any]:
 
 def of_running_job() -> dict[str, Any]:
     """Of the job whose handler makes the entry; empty elsewhere."""
-    context = current.get()
-    if context is None:
-        return {}
-    job = context.job
-    about = {"job": job.id, "kind": job.kind, "attempt": context.attempt}
-    return {**about, "log": job.log, "tenant": job.tenant, "lane": job.lane}
+    run = current.get()
+    return {} if run is None else of_lease(run.lease)
 
 
 def tell(
@@ -75,10 +71,10 @@ def tell(
     if quotes and settlement.traceback and log.isEnabledFor(logging.DEBUG):
         said += "\n" + hidden(settlement.traceback.rstrip(), names)
     if lease.ref in exchange.spared:
-        message = "job %s (%s) waits for its lane: %s"
+        message = "job %s (%s) is waiting for its lane: %s"
         log.info(message, lease.id, lease.kind, said, extra=of_lease(lease))
     elif settlement.outcome is Outcome.FAILED:
-        message = "job %s (%s) failed for good: %s"
+        message = "job %s (%s) failed permanently: %s"
         log.warning(message, lease.id, lease.kind, said, extra=of_lease(lease))
     else:
         message = "job %s (%s) failed, run %d: %s"

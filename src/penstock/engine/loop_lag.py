@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
+
+from penstock import runtime
+from penstock.engine.service import Service
 
 PAUSE = 0.25
 """Between two looks; what blocks the loop for less is seen in part."""
@@ -12,7 +14,11 @@ RECENT = 40
 """Looks that are remembered: 10 seconds of them."""
 
 
-class LoopLag:
+class LoopLag(Service):
+    """Looks four times a second how late the event loop is."""
+
+    name = "lag"
+
     def __init__(self) -> None:
         self._late: deque[float] = deque([0.0], maxlen=RECENT)
         self.turns = 0
@@ -23,10 +29,9 @@ class LoopLag:
         """Seconds that the event loop was late, at most, of late."""
         return round(max(self._late.copy()), 4)  # the copy, because another thread may ask
 
-    async def watch(self) -> None:
-        """Look for ever."""
+    async def run(self) -> None:
         while True:
-            due = time.monotonic() + PAUSE
+            due = runtime.monotonic() + PAUSE
             await asyncio.sleep(PAUSE)
             self.turns += 1
-            self._late.append(max(0.0, time.monotonic() - due))
+            self._late.append(max(0.0, runtime.monotonic() - due))

@@ -8,15 +8,17 @@ import sys
 import sysconfig
 import threading
 from asyncio.events import Handle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from penstock.engine.context import current
+from penstock import runtime
+from penstock.engine.events import EngineEvents
 from penstock.engine.log_fields import of_lease
 from penstock.engine.loop_lag import PAUSE, LoopLag
-from penstock.engine.run import Run
+from penstock.engine.run import Run, current
+from penstock.engine.running import Running
 from penstock.ports.queue import Lease
 
 log = logging.getLogger("penstock")
@@ -41,16 +43,15 @@ class LoopWatch:
     def __init__(
         self,
         lag: LoopLag,
-        runs: Callable[[], Iterable[Run]],
+        running: Running,
+        events: EngineEvents,
         now: Callable[[], float],
-        changed: Callable[[], None],
     ) -> None:
-        """For the running event loop, whose turns `lag` counts. `changed` hears, in the thread,
-        that a job has begun or ceased to block it."""
+        """For the running event loop, whose turns `lag` counts."""
         self._lag = lag
-        self._runs = runs
+        self._running = running
+        self._events = events
         self._now = now
-        self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._seen: tuple[int, asyncio.Task[Any] | None] = (0, None)
@@ -58,15 +59,12 @@ class LoopWatch:
         self._run: Run | None = None
         self._told = False
         self._status: dict[str, Any] | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="penstock-loop", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        self._ticking = runtime.start_ticking("penstock-loop", self.run, PAUSE)
 
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
+    async def stop(self) -> None:
+        await self._ticking.stop()
 
     @property
     def status(self) -> dict[str, Any] | None:
@@ -82,9 +80,9 @@ class LoopWatch:
         """Since when this run, on whose behalf the event loop is at work now, has blocked it."""
         return self._since if self._run is run and self._seen[0] == self._lag.turns else None
 
-    def _watch(self) -> None:
-        while not self._stop.wait(PAUSE):
-            self._look()
+    def run(self) -> float:
+        self._look()
+        return PAUSE
 
     def _look(self) -> None:
         now, seen = self._now(), (self._lag.turns, asyncio.current_task(self._loop))
@@ -94,22 +92,20 @@ class LoopWatch:
             self._seen, self._since, self._run, self._told = seen, now, None, False
             return
         if self._run is None:
-            self._run = self._running(seen[1])
+            self._run = self._run_of(seen[1])
         if self._run is not None and not self._told and now - self._since >= BLOCKED_SECONDS:
             self._tell(self._run, now)
 
-    def _running(self, task: asyncio.Task[Any]) -> Run | None:
+    def _run_of(self, task: asyncio.Task[Any]) -> Run | None:
         """The run whose handler the task is, or which started the task."""
-        runs = list(self._runs())
-        for run in runs:
+        for run in list(self._running.runs.values()):
             if run.task is task:
                 return run
         for frame in self._frames():
             # Where the loop is asyncio's own, its callbacks are run there, each in its context.
             if frame.f_code is Handle._run.__code__:
-                context = frame.f_locals["self"]._context.get(current)
-                found = None if context is None else context.job.id
-                return next((run for run in runs if run.lease.id == found), None)
+                found: Run | None = frame.f_locals["self"]._context.get(current)
+                return found if found is not None and self._running.has(found) else None
         return None
 
     def _tell(self, run: Run, now: float) -> None:
@@ -119,19 +115,19 @@ class LoopWatch:
         self._status = _status(lease, self._since, where)
         log.warning(
             "job %s (%s) has blocked the event loop for %.1f s, at %s: no other job of this "
-            "process goes on meanwhile; %s",
+            "process can run meanwhile; %s",
             *(lease.id, lease.kind, now - self._since, where, ADVICE),
             extra=of_lease(lease),
         )
-        self._changed()
+        self._events.status.set()
 
     def _over(self, now: float) -> None:
         assert self._status is not None
         took = now - self._since
         self._status = {**self._status, "seconds": round(took, 1)}
-        message = "job %s (%s) has given the event loop back after %.1f s"
+        message = "job %s (%s) released the event loop after %.1f s"
         log.warning(message, self._status["job"], self._status["kind"], took)
-        self._changed()
+        self._events.status.set()
 
     def _frames(self) -> list[FrameType]:
         """What the event loop's thread is doing, the innermost first."""

@@ -60,7 +60,7 @@ def failed(
         error = (
             DeadlineExceeded(f"asked to be run in {error.delay:g} s, past its deadline")
             if late
-            else ReleasedTooOften(f"asked to be run later {RELEASE_LIMIT} times")
+            else ReleasedTooOften(f"released by its handler {RELEASE_LIMIT} times")
         )
     if isinstance(error, LaneBusy):
         note = {"type": "LaneBusy", "message": str(error)}
@@ -96,7 +96,7 @@ def failed(
     if stuck:
         run_at = max(run_at, now + settings.lease_seconds)
     if lease.deadline is not None and run_at >= lease.deadline:
-        description["message"] += " (no retry: its deadline comes first)"
+        description["message"] += " (no retry: the deadline is earlier)"
         return ended
     return ended._replace(outcome=Outcome.RETRY, run_at=run_at)
 

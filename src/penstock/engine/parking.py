@@ -9,12 +9,14 @@ workers as there should be, and never more jobs running.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
+from penstock.engine.claims import Claims
 from penstock.engine.run import Interrupt, Run, undisturbed
+from penstock.engine.running import Running
 from penstock.engine.waiters import JobWaiters
-from penstock.engine.worker_state import WorkerState
+from penstock.engine.watchdog import Watchdog
 from penstock.errors import JobNotFound, RunLater
 from penstock.model.job import Job
 
@@ -26,14 +28,15 @@ LATER_SECONDS = 5.0
 
 
 class Parking:
-    """`stand_in` starts another worker."""
+    """Takes runs off their workers, and brings them back."""
 
     def __init__(
-        self, bench: WorkerState, waiters: JobWaiters, stand_in: Callable[[], None]
+        self, claims: Claims, running: Running, watchdog: Watchdog, waiters: JobWaiters
     ) -> None:
-        self._bench = bench
+        self._claims = claims
+        self._running = running
+        self._watchdog = watchdog
         self._waiters = waiters
-        self._stand_in = stand_in
 
     async def finished(self, run: Run, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
         """See `JobContext.finished`."""
@@ -55,10 +58,10 @@ class Parking:
     async def parked(self, run: Run, timed: bool = True) -> AsyncIterator[None]:
         """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked
         while any of them does."""
-        if run.placed and self._is_under_way(run):
-            if len(self._bench.parked) >= MOST:
+        if run.placed and self._running.has(run):
+            if len(self._running.parked) >= MOST:
                 raise RunLater(LATER_SECONDS, f"{MOST} jobs wait for others in this process")
-            self._leave(run)
+            self._running.leave_worker(run)
         run.waits += 1
         run.for_others += 1
         self._let_others_run(run)
@@ -78,15 +81,15 @@ class Parking:
         """The run waits for a permit, and has no worker until `reclaim`: also while it makes the
         request, which its lane bounds. Where too many are parked it keeps its worker."""
         run.stop_clock()
-        if run.placed and self._is_under_way(run) and len(self._bench.parked) < 2 * MOST:
-            self._leave(run)
+        if run.placed and self._running.has(run) and len(self._running.parked) < 2 * MOST:
+            self._running.leave_worker(run)
         run.waits += 1
 
     def go_on(self, run: Run) -> None:
         """It has its permit, or none is to be had."""
         run.start_clock()
-        if self._is_under_way(run) and run.interrupted is None:
-            self._bench.watchdog.watch(run)
+        if self._running.has(run) and run.interrupted is None:
+            self._watchdog.watch(run)
             run.mark()
 
     async def reclaim(self, run: Run) -> None:
@@ -99,8 +102,8 @@ class Parking:
 
     def _start_clock(self, run: Run) -> None:
         run.start_clock()
-        if self._is_under_way(run):
-            self._bench.watchdog.watch(run)
+        if self._running.has(run):
+            self._watchdog.watch(run)
 
     async def _end_wait(self, run: Run) -> None:
         run.waits -= 1
@@ -109,49 +112,33 @@ class Parking:
             await self._come_back(run)
 
     def _let_others_run(self, run: Run) -> None:
-        bench = self._bench
         if run.lease.crashes:
             # What it waits for may have been running beside it, and have a crash on record, too.
-            bench.crashed.discard(run.lease.ref)
-            bench.ready()
-        if bench.draining and self._is_under_way(run):  # they may never run here
-            asyncio.get_running_loop().call_soon(run.interrupt, Interrupt.STOPPING)
-
-    def _is_under_way(self, run: Run) -> bool:
-        """A task that the handler has left behind waits on its own account."""
-        return self._bench.runs.get(run.lease.ref) is run
-
-    def _leave(self, run: Run) -> None:
-        bench, lease = self._bench, run.lease
-        run.placed = False
-        run.unmark()  # it does nothing that could kill the process, and pays for no such death
-        bench.parked.add(lease.ref)
-        bench.busy -= 1
-        self._stand_in()
-        bench.freed()
+            self._claims.crashed.discard(run.lease.ref)
+            self._claims.ready()
+        if self._running.draining and self._running.has(run):  # they may never run here
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._watchdog.interrupt, run, Interrupt.STOPPING)
 
     async def _come_back(self, run: Run) -> None:
         """Wait for a worker to end in favour of this job. A cancellation by the handler itself
         (its own time-out) has to wait, too: the handler goes on after it."""
-        bench, lease = self._bench, run.lease
-        if not self._is_under_way(run):
+        claims, running, lease = self._claims, self._running, run.lease
+        if not running.has(run):
             return
-        bench.parked.discard(lease.ref)
+        running.parked.discard(lease.ref)
         if lease.crashes:
-            bench.crashed.add(lease.ref)
-        place = bench.internal_queue.come_back()
+            claims.crashed.add(lease.ref)
+        place = claims.internal_queue.come_back()
         cancelled = await undisturbed(place, run)
         if not place.done():
-            bench.internal_queue.withdraw(place)
-        elif not self._is_under_way(run):
-            bench.busy -= 1
-            self._stand_in()
+            claims.internal_queue.withdraw(place)
+        elif not running.has(run):
+            running.give_place()
         else:
-            run.placed, run.worker_since = True, bench.member.now()
-            if run.interrupted is None:  # else its membership may have lapsed
-                run.mark()
+            running.take_worker(run)
             if run.waits:
-                self._leave(run)
+                self._running.leave_worker(run)
             if run.for_others:
                 self._let_others_run(run)
         if cancelled is not None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
+from penstock import runtime
+from penstock.engine.membership import Membership
 from penstock.engine.permit_queue import MOMENT, LaneLine, PermitHolder, Turn
 from penstock.engine.run import Run
+from penstock.engine.settler import Settler
 from penstock.errors import (
     AuthenticationError,
     HttpError,
@@ -22,7 +24,6 @@ from penstock.lanes.reports import report_of
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
-from penstock.ports.queue import Member
 
 log = logging.getLogger("penstock")
 
@@ -37,18 +38,15 @@ class PermitBroker:
 
     def __init__(
         self,
-        member: Callable[[], Member],
-        give_back: Callable[[Returned], None],
-        told: Callable[[], Awaitable[None]],
+        membership: Membership,
+        settler: Settler,
         lane_config: Callable[[str], LaneConfig],
         poll_seconds: float,
     ) -> None:
-        self._member = member
-        self._give_back = give_back
-        self._told = told
+        self._membership = membership
+        self._settler = settler
         self._lane_config = lane_config
         self._poll_seconds = poll_seconds
-        self._refs = iter(new_ref, 0)  # which it never is
         self._lines: dict[tuple[str, bool, bool], LaneLine] = {}
         self._trip: asyncio.Task[None] | None = None
         self._lag = 0.0
@@ -62,7 +60,7 @@ class PermitBroker:
         the lane is in trouble."""
         while True:
             permit = await self._answer(lane, turn, slot_only)
-            now = self._member().now
+            now = self._membership.member.now
             try:
                 await asyncio.sleep(permit.start_at - now())
             except asyncio.CancelledError:
@@ -78,7 +76,7 @@ class PermitBroker:
         key = (lane, slot_only, turn.asker.question)
         line = self._lines.setdefault(key, LaneLine(lane, slot_only))
         line.add(turn, first=turn.waits)
-        now = self._member().now()
+        now = self._membership.member.now()
         if line.look_at > now:
             turn.wait(lane)
         self._look(now)
@@ -102,11 +100,11 @@ class PermitBroker:
         the answer."""
         if turn.waits and line.remove(turn):
             busy = turn.busy or Busy(line.lane, None, "others wait for it")
-            turn.answer.set_exception(_busy(busy, self._member().now()))
+            turn.answer.set_exception(_busy(busy, self._membership.member.now()))
 
     def _unused(self, permit: Permit, turn: Turn) -> None:
         turn.leave_slot()
-        self._give_back(Returned(permit, None, 0, 0))
+        self._settler.give_back(Returned(permit, None, 0, 0))
 
     @asynccontextmanager
     async def hold(
@@ -119,7 +117,7 @@ class PermitBroker:
             try:
                 if asker.again:
                     turn.wait(lane)
-                    await self._told()
+                    await self._settler.flushed()
                 permit = await self.take(lane, turn)
             finally:
                 if turn.waits:
@@ -153,28 +151,26 @@ class PermitBroker:
 
     def new_number(self) -> int:
         """For somebody who asks and is no job: no job and no permit has it."""
-        return next(self._refs)
+        return new_ref()
 
     def give_back(self, returned: Returned) -> None:
-        self._give_back(returned)
+        self._settler.give_back(returned)
 
     def tell(self, run: Run, report: Report | None) -> None:
         """How a request went that was made with the permit of its job: that permit stays."""
-        lease = run.lease
-        self._log_limited(lease.lane, report)
-        nothing = Permit(lease.lane, next(self._refs), lease.start_at)
-        self._give_back(Returned(nothing, report, lease.seq, lease.token, lease.id))
+        self._log_limited(run.lease.lane, report)
+        self._settler.tell(run, report)
 
     def _log_limited(self, lane: str, report: Report | None) -> None:
         """Once for all requests that are told so while the lane pauses."""
         if report is None or report.news is not News.RATE_LIMITED:
             return
-        now, pause = self._member().now(), report.retry_after or report.resets_after or 0.0
+        now, pause = self._membership.member.now(), report.retry_after or report.resets_after or 0.0
         if self._limited.get(lane, 0.0) <= now:
             self._limited = {name: until for name, until in self._limited.items() if until > now}
             log.warning(
-                "lane %r was answered 429 and pauses%s; 429s again and again slow it down, as "
-                "`penstock lanes` shows",
+                "lane %r got a 429 and is paused%s; repeated 429s lower its rate, see "
+                "`penstock lanes`",
                 lane,
                 f" for {pause:g} s" if pause else "",
             )
@@ -192,7 +188,7 @@ class PermitBroker:
             for line in self._lines.values():
                 if lane is None or line.lane == lane:
                     line.look(pause)
-            self._look(self._member().now())
+            self._look(self._membership.member.now())
 
     def comes_first(self, freed: Iterable[str]) -> bool:
         """Whether slots of these lanes are for requests that wait here, before jobs that have not
@@ -221,15 +217,15 @@ class PermitBroker:
 
     def _ring(self) -> None:
         self._timer = None
-        self._look(self._member().now())
+        self._look(self._membership.member.now())
 
     async def _ask(self) -> None:
         try:
             while asked := self._due():
                 requests = [request for _, turns in asked for _, request in turns]
-                begun = time.monotonic()
+                begun = runtime.monotonic()
                 try:
-                    answers = iter(await self._member().permits(requests))
+                    answers = iter(await self._membership.member.permits(requests))
                 except QueueUnavailable as error:
                     # Who waits goes on waiting: to begin anew would repeat what has been done.
                     self._put_off(asked, error)
@@ -240,16 +236,16 @@ class PermitBroker:
                             if not turn.answer.done():
                                 turn.answer.set_exception(error)
                 else:
-                    lag = min(time.monotonic() - begun, LONGEST_LAG)
+                    lag = min(runtime.monotonic() - begun, LONGEST_LAG)
                     self._lag = max(lag, self._lag * 0.8)
                     for line, turns in asked:
                         self._hear(line, [(turn, next(answers)) for turn, _ in turns])
         finally:
             self._trip = None
-            self._look(self._member().now())
+            self._look(self._membership.member.now())
 
     def _due(self) -> list[tuple[LaneLine, list[tuple[Turn, PermitRequest]]]]:
-        now = self._member().now()
+        now = self._membership.member.now()
         asked = []
         for key, line in list(self._lines.items()):
             if not line and line.look_at <= now:
@@ -261,20 +257,20 @@ class PermitBroker:
     def _request(self, line: LaneLine, turn: Turn) -> PermitRequest:
         asker, lane = turn.asker, line.lane
         turn.own = not line.slot_only and asker.take_slot(lane)
-        ahead = max(self._lag, min(line.ahead(self._lag), turn.end - self._member().now()))
+        ahead = max(self._lag, min(line.ahead(self._lag), turn.end - self._membership.member.now()))
         own = turn.own and asker.slot_lane == lane
         job = asker.number if turn.own else 0
-        ref, question = next(self._refs), asker.question
+        ref, question = new_ref(), asker.question
         return PermitRequest(lane, ref, own, ahead, job, line.slot_only, self._lag, question)
 
     def _hear(self, line: LaneLine, answers: list[tuple[Turn, Permit | Busy]]) -> None:
-        now = self._member().now()
+        now = self._membership.member.now()
         granted, refused, again = 0, [], []
         for turn, answer in answers:
             if turn.answer.done():  # cancelled meanwhile
                 turn.leave_slot()
                 if isinstance(answer, Permit):
-                    self._give_back(Returned(answer, None, 0, 0))
+                    self._settler.give_back(Returned(answer, None, 0, 0))
             elif isinstance(answer, Permit):
                 granted += 1
                 turn.answer.set_result(answer)
@@ -299,7 +295,7 @@ class PermitBroker:
     def _put_off(
         self, asked: list[tuple[LaneLine, list[tuple[Turn, PermitRequest]]]], error: Exception
     ) -> None:
-        now = self._member().now()
+        now = self._membership.member.now()
         for line, turns in asked:
             answers: list[tuple[Turn, Permit | Busy]] = [
                 (turn, Busy(line.lane, now + self._poll_seconds, str(error))) for turn, _ in turns

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from urllib.parse import urlsplit
 
+from penstock import runtime
+from penstock.engine.membership import Membership
 from penstock.outbound.certificates import trusted
 from penstock.ports.queue import Member
 
@@ -21,12 +22,14 @@ FORGOTTEN_SECONDS = 300.0
 class Prober:
     """The probes of a process. It logs what has changed: an outage may last for days."""
 
-    def __init__(self) -> None:
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
         self._found: dict[str, tuple[str, bool, float]] = {}
         """Of each lane: what was probed, whether that passed, and when."""
 
-    async def probe_troubled(self, member: Member) -> None:
+    async def probe_troubled(self) -> None:
         """Probe the lanes whose turn it is, all at the same time."""
+        member = self._membership.member
         due = await member.probes()
         async with asyncio.TaskGroup() as group:
             for lane, where in due:
@@ -34,7 +37,7 @@ class Prober:
 
     async def _probe(self, member: Member, lane: str, where: str) -> None:
         ok = await reachable(where)
-        if self._is_news(lane, where, ok, time.monotonic()):
+        if self._is_news(lane, where, ok, runtime.monotonic()):
             log.info("lane %s: probe of %s %s", lane, where, "passed" if ok else "failed")
         await member.probed(lane, ok)
 

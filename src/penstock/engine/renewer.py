@@ -6,64 +6,58 @@ after the last running job has been settled.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from penstock import runtime
+from penstock.engine.events import EngineEvents
+from penstock.engine.running import Running
+from penstock.engine.status import EngineStatus
 from penstock.errors import QueueError
-from penstock.ports.queue import Lease, Member
+from penstock.ports.queue import Member
 
 log = logging.getLogger("penstock")
 
 
 class Renewer:
+    """Renews at every interval, and when the status has changed, until stopped or lapsed."""
+
     def __init__(
         self,
         member: Member,
         interval: float,
-        status: Callable[[], Mapping[str, Any]],
-        holds: Callable[[], Sequence[Lease]],
-        lapsed: Callable[[], None],
+        status: EngineStatus,
+        running: Running,
+        events: EngineEvents,
     ) -> None:
         self._member = member
         self._interval = interval
         self._status = status
-        self._holds = holds
-        self._lapsed = lapsed
-        self._stopped = False
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="penstock-renew", daemon=True)
+        self._running = running
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self._failing = False
 
     def start(self) -> None:
-        self._thread.start()
+        self._ticking = runtime.start_ticking(
+            "penstock-renew", self.run, self._interval, self._events.status
+        )
 
-    def stop(self) -> None:
-        """Blocks until a renewal under way has ended."""
-        self._stopped = True
-        self._wake.set()
-        self._thread.join()
+    async def stop(self) -> None:
+        await self._ticking.stop()
 
-    def soon(self) -> None:
-        """Renew now, because the status has changed in a way that others should see."""
-        self._wake.set()
-
-    def _loop(self) -> None:
-        pause, failing = self._interval, False
-        while True:
-            self._wake.wait(pause)
-            self._wake.clear()
-            if self._stopped:
-                return
-            pause = self._interval
-            try:
-                if not self._member.renew(self._status(), self._holds()):
-                    self._lapsed()
-                    return
-                if failing:
-                    log.warning("leases are renewed again")
-                failing = False
-            except QueueError as error:
-                if not failing:
-                    log.warning("cannot renew leases, trying on: %s", error)
-                pause, failing = self._interval / 5, True
+    def run(self) -> float | None:
+        """Seconds until the next renewal; None: the membership has lapsed."""
+        try:
+            if not self._member.renew(self._status.as_dict(), list(self._running.holds.values())):
+                self._loop.call_soon_threadsafe(self._events.lapsed.set)
+                return None
+        except QueueError as error:
+            if not self._failing:
+                log.warning("cannot renew leases, retrying: %s", error)
+            self._failing = True
+            return self._interval / 5
+        if self._failing:
+            log.warning("leases can be renewed again")
+        self._failing = False
+        return self._interval

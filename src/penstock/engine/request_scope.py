@@ -52,7 +52,7 @@ class RequestScope:
         return max(0.0, self.left())
 
     def overdue(self) -> PenstockError:
-        return DeadlineExceeded("its deadline passed between two requests")
+        return DeadlineExceeded("the deadline passed between two requests")
 
 
 class ScopeLanes(PermitHolder):

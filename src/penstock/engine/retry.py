@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
+from penstock import runtime
 from penstock.errors import ConfigError
 from penstock.model.settings import Settings
 
@@ -16,8 +16,6 @@ Backoff = float | Sequence[float] | Callable[[int], float]
 """Seconds before each retry; before the first, the second ... (the last goes on); or a function of
 the number of the run that failed."""
 LONGEST_SECONDS = 366 * 86400.0
-
-_random = random.Random()  # noqa: S311 (jitter, not a secret)
 
 
 OwnBackoff = Callable[[int], float | None]
@@ -43,11 +41,15 @@ def backoff_of(kind: str, given: Backoff) -> OwnBackoff:
         try:
             delay = ask(attempt)
         except Exception:  # a mistake in it must not cost the outcome of the run
-            log.exception("backoff of %r failed; its job waits as others do", kind)
+            log.exception("backoff function of %r failed; using the default backoff", kind)
             return None
         if _is_delay(delay):
             return float(delay)
-        log.error("backoff of %r is %r, no seconds; its job waits as others do", kind, delay)
+        log.error(
+            "backoff function of %r returned %r instead of seconds; using the default backoff",
+            kind,
+            delay,
+        )
         return None
 
     return own
@@ -66,10 +68,10 @@ def retry_delay(attempt: int, settings: Settings, own: OwnBackoff | None = None)
     if own is not None and (delay := own(attempt)) is not None:
         return delay
     ceiling = settings.retry_base_seconds * 2.0 ** min(attempt - 1, 60)
-    return _random.uniform(0, min(settings.retry_cap_seconds, ceiling))
+    return runtime.uniform(0, min(settings.retry_cap_seconds, ceiling))
 
 
 def reconnect_delay(failures: int, settings: Settings) -> float:
     """Seconds before the next try to reach the queue; at least half of it is certain."""
     ceiling = settings.reconnect_first_seconds * 2.0 ** min(failures - 1, 60)
-    return min(settings.reconnect_cap_seconds, ceiling) * _random.uniform(0.5, 1.0)
+    return min(settings.reconnect_cap_seconds, ceiling) * runtime.uniform(0.5, 1.0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import ContextVar
 from enum import Enum
 from math import inf
 from typing import Any
@@ -12,9 +12,6 @@ from typing import Any
 from penstock.errors import DeadlineExceeded, JobTimeout, PenstockError
 from penstock.ports.lanes import Permit
 from penstock.ports.queue import Lease, Member, Settlement
-
-CANCEL_SECONDS = 1.0
-"""How long an interrupted handler may take to clean up; after that its job is settled."""
 
 
 class Interrupt(Enum):
@@ -31,12 +28,10 @@ class Run:
     """A run under way."""
 
     __slots__ = (
-        "_give_up",
         "_slot",
         "_stopped_at",
         "_stops",
         "_timeout_at",
-        "_timer",
         "answered",
         "blocked_at",
         "calls",
@@ -68,7 +63,6 @@ class Run:
         task: asyncio.Task[None],
         started_at: float,
         limit: float,
-        give_up: Callable[[Run], None],
     ) -> None:
         self.lease = lease
         self.member = member
@@ -107,8 +101,6 @@ class Run:
         jobs, and those whose request had to wait for its permit, until it is over."""
         self.calls: set[Future[Any]] | None = None
         """What its thread waits for on the event loop; made when that asks for something."""
-        self._give_up = give_up
-        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def lane(self) -> str:
@@ -150,7 +142,7 @@ class Run:
     def overdue(self) -> PenstockError:
         absolute = self.lease.deadline
         if absolute is not None and absolute <= self.member.now():
-            return DeadlineExceeded("its deadline passed between two requests")
+            return DeadlineExceeded("the deadline passed between two requests")
         return self.timed_out()
 
     def timed_out(self) -> JobTimeout:
@@ -171,19 +163,15 @@ class Run:
             self._slot = None
 
     def interrupt(self, reason: Interrupt) -> None:
-        """Cut the run short. Must not be called from inside the handler's own task."""
-        if self.interrupted is None:
-            self.interrupted = reason
-            self.task.cancel()
-            for call in list(self.calls or ()):
-                call.cancel()
-            loop = self.task.get_loop()
-            self._timer = loop.call_later(CANCEL_SECONDS, self._give_up, self)
+        """Cut the run short; see `Watchdog.interrupt`."""
+        self.interrupted = reason
+        self.task.cancel()
+        for call in list(self.calls or ()):
+            call.cancel()
 
-    def stop_waiting(self) -> None:
-        """The handler has ended."""
-        if self._timer is not None:
-            self._timer.cancel()
+
+current: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
+"""The run that is under way here, for code that is not handed its context."""
 
 
 async def undisturbed(

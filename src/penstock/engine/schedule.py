@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
+from penstock import runtime
 from penstock.errors import ConfigError
 
 CATCH_UP_SECONDS = 3600.0
@@ -150,10 +151,10 @@ def _cron(kind: str, expression: Any, timezone: Any) -> Cron:
         raise ConfigError(f"cron of {kind!r} must be like '0 3 * * *', not {expression!r}")
     schedule = Cron(" ".join(expression.split()), _zone(kind, timezone))
     try:
-        CronSim(schedule.expression, datetime.now(UTC))
+        CronSim(schedule.expression, datetime.fromtimestamp(runtime.now(), UTC))
     except CronSimError as error:
         raise ConfigError(f"cron of {kind!r} is {expression!r}: {error}") from None
-    schedule.after(datetime.now(UTC).timestamp())
+    schedule.after(runtime.now())
     return schedule
 
 

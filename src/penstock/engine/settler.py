@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
-from collections.abc import Callable
 from typing import NamedTuple
 
+from penstock import runtime
+from penstock.engine.events import EngineEvents
 from penstock.engine.run import Interrupt, Run
+from penstock.model.ids import new_ref
 from penstock.model.job_log import LOG_LIMIT
 from penstock.model.settings import Settings
-from penstock.ports.lanes import Returned
+from penstock.ports.lanes import Permit, Report, Returned
 from penstock.ports.queue import Progress, Ref, Settlement
 
 
@@ -21,22 +22,22 @@ class Load(NamedTuple):
     settlements: list[tuple[Settlement, Run | None]]
     progress: list[Progress]
     returned: list[Returned]
-    told: list[asyncio.Future[None]]
+    waiters: list[asyncio.Future[None]]
     """Who waits until the queue knows."""
 
 
 class Settler:
     """Gathers settlements, progress and permits for the dispatcher's next trip."""
 
-    def __init__(self, settings: Settings, wake: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, events: EngineEvents) -> None:
         self._settings = settings
-        self._wake = wake
+        self._events = events
         self._settlements: list[tuple[Settlement, Run | None]] = []
         self._since = 0.0
         self._progress: dict[Ref, Progress] = {}
         self._progress_at = -math.inf
         self._returned: list[Returned] = []
-        self._told: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[None]] = []
 
     @property
     def empty(self) -> bool:
@@ -45,9 +46,9 @@ class Settler:
     def add(self, settlement: Settlement, run: Run | None) -> None:
         """`run` is None for a job that was never started."""
         if not self._settlements:
-            self._since = time.monotonic()
+            self._since = runtime.monotonic()
         self._settlements.append((settlement, run))
-        self._wake()
+        self._events.due.set()
 
     def note(self, run: Run, fraction: float | None, message: str, line: str = "") -> None:
         """Progress of a running job, or a line of its log. Of progress the last word before each
@@ -57,42 +58,48 @@ class Settler:
         new = Progress(run.lease, fraction, message, line)
         ref = run.lease.ref
         self._progress[ref] = _both(self._progress[ref], new) if ref in self._progress else new
-        self._wake()
+        self._events.due.set()
 
     def give_back(self, returned: Returned) -> None:
         """A permit taken inside a job is no longer needed."""
         self._returned.append(returned)
-        self._wake()
+        self._events.due.set()
 
-    async def told(self) -> None:
+    def tell(self, run: Run, report: Report | None) -> None:
+        """How a request went that was made with the permit of its job: that permit stays."""
+        lease = run.lease
+        nothing = Permit(lease.lane, new_ref(), lease.start_at)
+        self.give_back(Returned(nothing, report, lease.seq, lease.token, lease.id))
+
+    async def flushed(self) -> None:
         """Wait until the queue knows of every permit that was given back so far."""
         waiter = asyncio.get_running_loop().create_future()
-        self._told.append(waiter)
-        self._wake()
+        self._waiters.append(waiter)
+        self._events.due.set()
         await waiter
 
     def due(self, gather: float) -> bool:
         """Whether a trip is worth making, if outcomes may wait `gather` seconds for company."""
-        return bool(self._returned or self._told) or self.due_in(gather) <= 0
+        return bool(self._returned or self._waiters) or self.due_in(gather) <= 0
 
     def due_in(self, gather: float) -> float:
         """Seconds until a trip is worth making; infinite when there is nothing."""
         wait = float("inf")
         if self._settlements:
-            wait = self._since + gather - time.monotonic()
+            wait = self._since + gather - runtime.monotonic()
         if self._progress:
             progress_at = self._progress_at + self._settings.progress_seconds
-            wait = min(wait, progress_at - time.monotonic())
+            wait = min(wait, progress_at - runtime.monotonic())
         return wait
 
     def take(self) -> Load:
         """Everything there is; progress at most every `progress_seconds`, but for the last word
         of those that have ended."""
-        load = Load(self._settlements, [], self._returned, self._told)
-        self._settlements, self._returned, self._told = [], [], []
+        load = Load(self._settlements, [], self._returned, self._waiters)
+        self._settlements, self._returned, self._waiters = [], [], []
         if not self._progress:
             return load
-        now = time.monotonic()
+        now = runtime.monotonic()
         if now >= self._progress_at + self._settings.progress_seconds:
             self._progress_at = now
             load.progress.extend(self._progress.values())
@@ -110,7 +117,7 @@ class Settler:
             self._progress[ref] = note if newer is None else _both(note, newer)
         self._settlements[:0] = load.settlements
         self._returned[:0] = load.returned
-        self._told[:0] = load.told
+        self._waiters[:0] = load.waiters
 
     @staticmethod
     def stored(load: Load) -> None:
@@ -118,7 +125,7 @@ class Settler:
         for _, run in load.settlements:
             if run is not None:
                 run.unmark()
-        for waiter in load.told:
+        for waiter in load.waiters:
             if not waiter.done():  # cancelled meanwhile
                 waiter.set_result(None)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from contextvars import copy_context
 from typing import Any
 
+from penstock import runtime
 from penstock.engine.context import JobContext
 from penstock.engine.handlers import Handler
 
@@ -36,7 +36,7 @@ class ThreadCall:
             except RuntimeError:
                 log.debug("a handler's thread returned after the event loop had closed")
 
-        threading.Thread(target=target, name=f"penstock-{handler.kind}", daemon=True).start()
+        runtime.start_thread(target, f"penstock-{handler.kind}")
 
     @property
     def running(self) -> bool:

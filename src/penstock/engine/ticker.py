@@ -118,7 +118,7 @@ class Ticker:
             await self._enqueuer.enqueue(self._kind, key=key, job_id=job_id, tenant=TENANT)
         except KeyConflict as error:
             # Somebody gave its key to a job of their own. Trying again would not change that.
-            log.warning("a tick of %r is skipped: %s", self._kind, error)
+            log.warning("skipped a tick of %r: %s", self._kind, error)
         else:
             self._last = tick
 

@@ -95,7 +95,7 @@ class Waiters(Generic[Key, Found]):
         try:
             found = await self._look(list(self._waiting))
         except (QueueUnavailable, QueueUnusable) as error:
-            logger.debug("cannot look for waiters: %s", error)
+            logger.debug("cannot check for waiters: %s", error)
             return
         except QueueError as error:  # it is not open: waiting would bring nothing
             for future in set().union(*self._waiting.values()):

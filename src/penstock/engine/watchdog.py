@@ -1,19 +1,25 @@
-"""Ends runs that pass their deadline, with one timer for all of them."""
+"""Cuts runs short: when they pass their deadline, with one timer for all, or when told to."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from penstock.engine.endings import Endings
 from penstock.engine.run import Interrupt, Run
+from penstock.engine.running import Running
+
+CANCEL_SECONDS = 1.0
+"""How long an interrupted handler may take to clean up; after that its job is settled."""
 
 
 class Watchdog:
     """One timer, set to the earliest deadline; a timer per run costs more than most runs."""
 
-    def __init__(self, runs: Callable[[], Iterable[Run]], now: Callable[[], float]) -> None:
-        self._runs = runs
+    def __init__(self, running: Running, endings: Endings, now: Callable[[], float]) -> None:
+        self._running = running
+        self._endings = endings
         self._now = now
         self._next = math.inf
         self._timer: asyncio.TimerHandle | None = None
@@ -22,6 +28,18 @@ class Watchdog:
         at = run.next_look
         if at < self._next:
             self._set(at)
+
+    def interrupt(self, run: Run, reason: Interrupt) -> None:
+        """Cut the run short, and give its handler up if it has not ended after CANCEL_SECONDS.
+        Must not be called from inside the handler's own task."""
+        if run.interrupted is None:
+            run.interrupt(reason)
+            loop = asyncio.get_running_loop()
+            loop.call_later(CANCEL_SECONDS, self._endings.give_up, run)
+
+    def interrupt_all(self, reason: Interrupt) -> None:
+        for run in list(self._running.runs.values()):
+            self.interrupt(run, reason)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -38,12 +56,12 @@ class Watchdog:
         self._next, self._timer = math.inf, None
         now = self._now()
         earliest = math.inf
-        for run in list(self._runs()):
+        for run in list(self._running.runs.values()):
             if run.interrupted is not None:
                 continue
             at = run.next_look
             if at <= now:
-                run.interrupt(overdue(run, now))
+                self.interrupt(run, overdue(run, now))
             else:
                 earliest = min(earliest, at)
         if earliest < math.inf:

@@ -3,81 +3,152 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
 from contextvars import Context, copy_context
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
-from penstock.engine.context import JobContext, current
-from penstock.engine.handlers import Handler
-from penstock.engine.log_fields import of_lease
-from penstock.engine.outcomes import failed, interrupted
-from penstock.engine.run import Interrupt, Run
+from penstock.engine.claims import Claims
+from penstock.engine.context import JobContext, Services
+from penstock.engine.endings import Endings
+from penstock.engine.events import EngineEvents
+from penstock.engine.handlers import Handlers
+from penstock.engine.loop_monitor import LoopWatch
+from penstock.engine.membership import Membership
+from penstock.engine.run import Interrupt, Run, current
+from penstock.engine.running import Running
+from penstock.engine.service import Service
 from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
-from penstock.engine.watchdog import overdue
-from penstock.engine.worker_state import WorkerState
+from penstock.engine.watchdog import CANCEL_SECONDS, Watchdog, overdue
 from penstock.model.payload import encode_result
-from penstock.ports.lanes import News, Report, Returned
+from penstock.ports.lanes import News, Report
 from penstock.ports.queue import Lease, Outcome, Settlement
+from penstock.telemetry import tracing
 
-log = logging.getLogger("penstock")
+
+@dataclass(slots=True, frozen=True)
+class WorkerParts:
+    """What each worker works with."""
+
+    handlers: Handlers
+    claims: Claims
+    running: Running
+    membership: Membership
+    endings: Endings
+    watchdog: Watchdog
+    loop_watch: LoopWatch
+    services: Services
+
+
+class Workers(Service):
+    """The workers of a process: `most`, and for each parked run its own."""
+
+    name = "workers"
+
+    def __init__(self, most: int, events: EngineEvents, parts: WorkerParts) -> None:
+        self._most = most
+        self._events = events
+        self._parts = parts
+        self._numbers = count()
+        self.all: list[Worker] = []
+
+    def start(self) -> None:
+        self._clean = copy_context()
+        self._traced = tracing.on()
+        for _ in range(self._most):
+            self._add()
+        super().start()
+
+    async def run(self) -> None:
+        """Fill the places of workers that parked runs have kept."""
+        running = self._parts.running
+        while True:
+            await self._events.vacant.wait()
+            self._events.vacant.clear()
+            while running.vacant:
+                running.vacant -= 1
+                self._add()
+
+    def _add(self) -> None:
+        name = f"penstock-worker-{next(self._numbers)}"
+        self.all.append(Worker(self.all, self._parts, name, self._clean, self._traced))
+
+    async def stop(self) -> None:
+        """End all of them, whatever they do."""
+        await super().stop()
+        workers, self.all[:] = self.all[:], []
+        tasks = [worker.end() for worker in workers]
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
 
 
 class Worker:
-    """A coroutine that takes jobs from the internal queue, and from nowhere else."""
+    """A coroutine that takes jobs from the internal queue, and from nowhere else. It strikes itself
+    off the list `all_` when it ends because there is one too many."""
 
     def __init__(
-        self, bench: WorkerState, name: str, clean: Context, retired: Callable[[Worker], None]
+        self, all_: list[Worker], parts: WorkerParts, name: str, clean: Context, traced: bool
     ) -> None:
-        """Jobs run in copies of the context `clean`. `retired` hears when the worker has ended
-        because it is one too many."""
-        self._bench = bench
+        """Jobs run in copies of the context `clean`; with spans if they are `traced`."""
+        self._all = all_
+        self._parts = parts
         self._name = name
         self._clean = clean
-        self._retired = retired
+        self._traced = traced
+        self._closed = False
         self._start()
 
     def _start(self) -> None:
         context: Context = self._clean.copy()
         self.task = asyncio.create_task(self._loop(), name=self._name, context=context)
 
+    def end(self) -> asyncio.Task[None]:
+        """Cancel it. It takes no other job, whatever its handler makes of being cancelled."""
+        self._closed = True
+        self.task.cancel()
+        return self.task
+
+    def _retire(self) -> None:
+        if self in self._all:  # not when a stop has cleared them
+            self._all.remove(self)
+
     async def _loop(self) -> None:
-        bench, waiting = self._bench, self._bench.internal_queue
-        while not bench.closed:
+        claims, running = self._parts.claims, self._parts.running
+        waiting, membership = claims.internal_queue, self._parts.membership
+        while not self._closed:
             lease = waiting.get_nowait() if not waiting.empty() else await waiting.get()
             if not isinstance(lease, Lease):
                 # A job is back from waiting for others: it goes on in this worker's place.
-                bench.busy += 1
+                running.busy += 1
                 lease.set_result(None)
-                self._retired(self)
+                self._retire()
                 return
-            if lease.seq in bench.dropped:
-                bench.dropped.discard(lease.seq)
-                bench.hand_back(lease, Outcome.CANCEL_SEEN)
+            if claims.dropped(lease):
+                claims.hand_back(lease, Outcome.CANCEL_SEEN)
                 continue
-            if lease.lane and bench.member.now() > lease.void_at:
-                bench.hand_back(lease)
+            if lease.lane and membership.member.now() > lease.void_at:
+                claims.hand_back(lease)
                 continue
             run = self._run(lease)
-            bench.busy += 1
+            running.busy += 1
             try:
-                if bench.traced:
+                if self._traced:
                     with processing(run):
                         await self._do(run)
                 else:
                     await self._do(run)
             finally:
-                bench.busy -= run.placed
-                bench.forget(lease)
-                bench.freed()
+                running.busy -= run.placed
+                claims.ended(lease)
+                running.freed()
             if not run.placed:  # it ended while it waited: another worker has its place
-                self._retired(self)
+                self._retire()
                 return
             if not self._is_clean():
                 # The handler left context variables behind. The next job must not see them,
                 # and they cannot be unset: go on in a fresh task.
-                if not bench.closed:
+                if not self._closed:
                     self._start()
                 return
             # A handler need not suspend; the event loop must get its turn all the same.
@@ -90,18 +161,17 @@ class Worker:
             return False
 
     def _run(self, lease: Lease) -> Run:
-        member = self._bench.member
-        now = member.now()
-        limit = lease.timeout or self._bench.handlers[lease.kind].timeout
-        return Run(lease, member, self.task, now, limit, self._give_up)
+        member = self._parts.membership.member
+        limit = lease.timeout or self._parts.handlers[lease.kind].timeout
+        return Run(lease, member, self.task, member.now(), limit)
 
     async def _do(self, run: Run) -> None:
-        bench, lease, task = self._bench, run.lease, self.task
-        handler = bench.handlers[lease.kind]
-        context = JobContext(run, bench.services)
-        bench.runs[lease.ref] = run
-        bench.watchdog.watch(run)
-        token = current.set(context)
+        parts, lease, task = self._parts, run.lease, self.task
+        handler, endings = parts.handlers[lease.kind], parts.endings
+        context = JobContext(run, parts.services)
+        parts.running.begin(run)
+        parts.watchdog.watch(run)
+        token = current.set(run)
         thread: ThreadCall | None = None
         settlement: Settlement | None = None
         try:
@@ -114,7 +184,7 @@ class Worker:
                 if error is not None:
                     raise error
             settlement = _completed(run, result)
-            since = bench.blocked_since(run)
+            since = parts.loop_watch.blocked_since(run)
             if since is not None and since < run.deadline <= run.member.now():
                 # The watchdog was blocked like everybody else. Only the run's own doing counts:
                 # who merely comes after it is late through no fault of theirs.
@@ -123,91 +193,37 @@ class Worker:
             if run.interrupted is None:
                 if task.cancelling():  # the worker itself is being ended
                     run.interrupted = Interrupt.STOPPING
-                    self._settle(run, self._interrupted(run, handler, thread))
+                    endings.interrupted(run, stuck=thread is not None and thread.running)
                     raise
-                settlement = failed(run, error, handler, bench.settings)
+                settlement = endings.failed(run, error)
         except GeneratorExit as error:
             if not task.get_loop().is_running():  # the program is being torn down
                 raise
-            settlement = failed(run, error, handler, bench.settings)
+            settlement = endings.failed(run, error)
         except BaseException as error:
-            settlement = failed(run, error, handler, bench.settings)
+            settlement = endings.failed(run, error)
         finally:
             current.reset(token)
-            bench.runs.pop(lease.ref, None)
-            bench.parked.discard(lease.ref)
+            parts.running.end(run)
         if run.interrupted is None:
-            self._settle(run, settlement)
+            endings.settle(run, settlement)
         else:
-            await self._end_interrupted(run, handler, thread)
+            await self._end_interrupted(run, thread)
         if run.placed:
-            took = run.member.now() - run.worker_since
-            bench.average_seconds += (took - bench.average_seconds) * 0.2
+            parts.running.took(run.member.now() - run.worker_since)
 
-    async def _end_interrupted(self, run: Run, handler: Handler, thread: ThreadCall | None) -> None:
+    async def _end_interrupted(self, run: Run, thread: ThreadCall | None) -> None:
         while run.task.cancelling():
             run.task.uncancel()
-        run.stop_waiting()
         try:
             if not run.given_up:
-                ended = self._interrupted(run, handler, thread)
-                if thread is not None and thread.running:
-                    self._mark_stuck(run, ended)
-                self._settle(run, ended)
+                stuck = thread is not None and thread.running
+                self._parts.endings.interrupted(run, stuck=stuck)
             if thread is not None:
                 # The worker stays occupied until the thread returns.
                 await thread.returned.wait()
         finally:
-            self._bench.stuck.pop(run.lease.ref, None)
-            self._bench.holds.pop(run.lease.ref, None)
-
-    def _interrupted(
-        self, run: Run, handler: Handler, thread: ThreadCall | None
-    ) -> Settlement | None:
-        stuck = thread is not None and thread.running
-        return interrupted(run, handler, self._bench.settings, stuck=stuck)
-
-    def _give_up(self, run: Run) -> None:
-        """The handler goes on although it was cancelled: the job does not wait for it."""
-        bench = self._bench
-        if bench.runs.pop(run.lease.ref, None) is None:
-            return
-        bench.parked.discard(run.lease.ref)
-        handler = bench.handlers[run.lease.kind]
-        ended = interrupted(run, handler, bench.settings, stuck=True)
-        run.given_up = True
-        self._mark_stuck(run, ended)
-        self._settle(run, ended)
-        bench.freed()
-
-    def _mark_stuck(self, run: Run, ended: Settlement | None) -> None:
-        lease = run.lease
-        message = "job %s (%s) is settled but its handler goes on"
-        log.warning(message, lease.id, lease.kind, extra=of_lease(lease))
-        self._bench.stuck[lease.ref] = run
-        if ended is not None and ended.outcome is Outcome.RETRY:
-            self._bench.holds[lease.ref] = lease
-
-    def _settle(self, run: Run, settlement: Settlement | None) -> None:
-        if run.slot_again is not None:
-            self._bench.settler.give_back(Returned(run.slot_again, None, 0, 0))
-            run.slot_again = None
-        if settlement is not None:
-            settlement = self._with_answer(run, settlement)
-            run.ended = settlement
-            self._bench.settler.add(settlement, run)
-
-    def _with_answer(self, run: Run, settlement: Settlement) -> Settlement:
-        """Let the job's lane learn that a request was answered, however its handler ended."""
-        report = settlement.report
-        if not run.answered:
-            return settlement
-        run.answered = False
-        if report is None:
-            return settlement._replace(report=Report(News.SUCCESS))
-        if report.lane not in (None, run.lane):
-            self._bench.services.permits.tell(run, Report(News.SUCCESS))
-        return settlement
+            self._parts.running.unstick(run)
 
 
 def _completed(run: Run, result: Any) -> Settlement:

@@ -147,7 +147,7 @@ async def redrive(
     """
     topic = (record.header(TOPIC) or b"").decode("utf-8", "replace")
     if topic not in topics or record.header(LEFT_OUT) is not None or record.value is None:
-        log.warning("%s stays where it is: no value, or not from a topic read here", record.place)
+        log.warning("skipped %s: no value, or not from a topic read here", record.place)
         return None
     headers = _without_ours(record)
     identity = record.header(IDENTITY)

@@ -38,7 +38,9 @@ async def once(
             case Done():
                 return False
             case Conflict():
-                raise MessageRefused("key-reused", "the message-id was used with another content")
+                raise MessageRefused(
+                    "key-reused", "the message-id was already used with different content"
+                )
             case InProgress(id=other) if other != holder:
                 await asyncio.sleep(LOOK_SECONDS)
             case Begun() | InProgress():

@@ -156,7 +156,7 @@ class TopicReader:
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Somebody else has them by now, and may have committed more."""
-        log.warning("lost %d partitions; others go on with them", len(partitions))
+        log.warning("lost %d partitions to other consumers", len(partitions))
         self._in_loop(self._close(partitions, 0))
 
     def _in_loop(self, coroutine: Any) -> Any:
@@ -176,7 +176,7 @@ class TopicReader:
         failed = {(one.topic, one.partition): error or one.error for one in partitions}
         for place, why in failed.items():
             if why is not None:
-                log.warning("cannot commit, it is tried again: %s", why.str())
+                log.warning("cannot commit, retrying: %s", why.str())
                 self._forget([place])
 
     def _forget(self, places: Iterable[Place]) -> None:

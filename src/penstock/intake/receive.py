@@ -149,12 +149,12 @@ class Receiver:
             if ending.is_set():
                 raise Left
             if not self._full:
-                log.warning("%d jobs are queued: messages wait", self._depth.queued)
+                log.warning("%d jobs are queued: not reading messages", self._depth.queued)
                 self._full = True
             with suppress(TimeoutError):
                 await asyncio.wait_for(ending.wait(), LOOK_SECONDS)
         if self._full:
-            log.info("there is room in the queue again")
+            log.info("the queue has room again")
             self._full = False
 
     async def _store(
@@ -181,7 +181,7 @@ class Receiver:
         await self._broker.bury(record, refused, key)
         self.tally.dead_letters += 1
         # Not the detail: it may quote the message, which may hold personal data.
-        log.warning("%s is a dead letter: %s", record.place, refused.reason)
+        log.warning("%s was sent to the dead-letter topic: %s", record.place, refused.reason)
 
     async def _bury_at_last(self, record: MessageRecord, error: Exception, wait: Wait) -> None:
         refused = MessageRefused("failed", f"{type(error).__name__} each time it was tried")
@@ -224,7 +224,9 @@ async def _enqueue(desk: TenantView, request: JobRequest, key: str, holder: str)
             priority=request.priority,
         )
     except KeyConflict:
-        raise MessageRefused("key-reused", "the message-id was used with another content") from None
+        raise MessageRefused(
+            "key-reused", "the message-id was already used with different content"
+        ) from None
     except (PermanentError, LogStopped) as error:
         raise MessageRefused("refused", str(error)) from error
     return job.id == holder

@@ -8,14 +8,12 @@ made at a time, further and further apart, each with another job where there is 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from penstock import runtime
 from penstock.lanes.state import DAY, LaneState
-
-_random = random.Random()  # noqa: S311 (jitter, not a secret)
 
 RATE_LIMITED_SECONDS = 5.0
 """How long a 429 without Retry-After pauses the lane, at least."""
@@ -191,4 +189,4 @@ def _climb(lane: LaneState, now: float) -> None:
     lane.step += 1
     if lane.step > 1:
         lane.doubted = "[]"  # an outage after all
-    lane.retry_at = now + wait * _random.uniform(0.8, 1.0)
+    lane.retry_at = now + wait * runtime.uniform(0.8, 1.0)

@@ -65,7 +65,7 @@ class LaneRegistry:
         goes on to bind. ValidationError says what is wrong with it."""
         unknown = [key for key in given if key not in LIMITS]
         if unknown:
-            raise ValidationError(f"{unknown[0]!r} is none of {', '.join(LIMITS)}")
+            raise ValidationError(f"{unknown[0]!r} is not one of {', '.join(LIMITS)}")
         try:
             whole = (self._find(name) or LaneConfig()).with_changes(given)
             rate = RATE if any(key in RATE for key in given) else ()

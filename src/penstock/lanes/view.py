@@ -82,7 +82,7 @@ def _reason(name: str, lanes: list[LaneState], now: float) -> tuple[str, float |
             return f"lane {lane.name}: {lane.blocked_why} until {clock(until)}", until
         if lane.open:
             then = clock(lane.retry_at)
-            return f"lane {lane.name}: {lane.outage}, next try at {then}", None
+            return f"lane {lane.name}: {lane.outage}, next attempt at {then}", None
         if lane.left_today(now) < 1:
             until = lane.day_after(now)
             return f"lane {lane.name}: its daily limit, until {clock(until)}", until

@@ -87,7 +87,7 @@ def failure_of(tool: str, error: BaseException) -> ToolFailure:
     log.error("tool %s failed: %s\n%s", tool, type(error).__name__, where.rstrip())
     return ToolFailure(
         "internal",
-        f"something went wrong here ({type(error).__name__}); calling again may not help, the "
+        f"internal error ({type(error).__name__}); calling again may not help, the "
         "server's log says more",
     )
 

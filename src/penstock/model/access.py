@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import secrets
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from penstock import runtime
 from penstock.errors import ValidationError
 from penstock.model.ids import new_id
 
@@ -136,11 +135,11 @@ def new_key(
         tenant=tenant,
         name=name,
         scopes=frozenset(map(KeyScope, names)),
-        created_at=time.time(),
+        created_at=runtime.now(),
         requests_per_minute=requests_per_minute,
     )
     # Letters and digits only, so that a double click selects all of it.
-    text = base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode().rstrip("=").lower()
+    text = base64.b32encode(runtime.random_bytes(SECRET_BYTES)).decode().rstrip("=").lower()
     return key, Secret(f"pk_{key.id}_{text}")
 
 

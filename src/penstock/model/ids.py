@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
-import time
+
+from penstock import runtime
 
 _lock = threading.Lock()
 _last = 0
@@ -16,7 +16,7 @@ def new_ids(count: int) -> list[str]:
     secret: ids made together follow each other."""
     global _last
     with _lock:
-        fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+        fresh = int(runtime.now() * 1000) << 80 | int.from_bytes(runtime.random_bytes(10), "big")
         # Successive ids of one process must sort: step on from the last one when the
         # clock has not moved (or has moved back).
         start = fresh if fresh >> 80 > _last >> 80 else _last + 1
@@ -31,7 +31,7 @@ def new_id() -> str:
 def new_ref() -> int:
     """Names a permit among those of all processes, whatever became of them: negative, random, and
     small enough for a double."""
-    return -1 - (int.from_bytes(os.urandom(8), "big") >> 12)
+    return -1 - (int.from_bytes(runtime.random_bytes(8), "big") >> 12)
 
 
 def child_id(parent_id: str, kind: str, payload: str, occurrence: int) -> str:

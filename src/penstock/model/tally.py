@@ -90,7 +90,7 @@ class KindTally:
     """From when the job was due to the start of the run."""
     run: DurationHistogram = field(default_factory=DurationHistogram)
     taken_back: int = 0
-    """Runs of jobs whose run before was lost with its process."""
+    """Attempts that follow a crash of the previous worker process."""
     stages: dict[str, DurationHistogram] = field(default_factory=dict)
     """Parts of runs that the handler has named, such as `embed`."""
 

@@ -19,13 +19,13 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
 
 import httpcore2
 import httpx2
 
+from penstock import runtime
 from penstock.errors import FetchError
 from penstock.outbound.certificates import trusted
 from penstock.outbound.web_address import Allow, kind_of, not_public
@@ -50,7 +50,7 @@ class Resolver:
     """The system's."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(RESOLVERS, "penstock-resolve")
+        self._threads = runtime.thread_pool(RESOLVERS, "penstock-resolve")
 
     async def __call__(self, host: str, port: int) -> list[str]:
         loop = asyncio.get_running_loop()

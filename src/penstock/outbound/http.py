@@ -6,12 +6,12 @@ import asyncio
 import json
 import logging
 import re
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
+from penstock import runtime
 from penstock.errors import (
     AuthenticationError,
     HttpError,
@@ -317,10 +317,10 @@ class JobHttp:
 
         client = await self._client()  # before the permit
         self._check_time()
-        asked = time.monotonic()
+        asked = runtime.monotonic()
         came, bug = False, None
         async with lanes.request(lane, patience=patience):
-            waited = time.monotonic() - asked
+            waited = runtime.monotonic() - asked
             try:
                 left = max(MOMENT, self._left())
                 with requesting(method, url, lane, waited) as span:
@@ -554,6 +554,6 @@ def _resets_after(response: httpx2.Response) -> float | None:
         value = response.headers.get(name, "").strip()
         if value.isdecimal() and len(value) < 15:
             told = float(value)
-            seconds = told if told < EPOCHS else max(0.0, told - time.time())
+            seconds = told if told < EPOCHS else max(0.0, told - runtime.now())
             return min(seconds, LONGEST_RETRY_AFTER)
     return None

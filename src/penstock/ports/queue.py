@@ -190,7 +190,7 @@ class Want(NamedTuple):
     """How many of all may be of less than high priority; None: any number."""
     later: int = 0
     """How many jobs without a lane it would also take when they come, until its next trip; those
-    claimed now count among them. Handed over where `join` says."""
+    claimed now count among them. Put into the `Inbox` that `join` was given."""
 
     @property
     def looks(self) -> bool:
@@ -198,8 +198,12 @@ class Want(NamedTuple):
         return bool(self.limit or self.lanes)
 
 
-Take = Callable[[list[Lease]], None]
-"""Is given jobs that were leased for it while it waited."""
+class Inbox(Protocol):
+    """Where a queue puts jobs that it leases to a process unasked."""
+
+    def put(self, leases: Sequence[Lease]) -> None:
+        """In the event loop of the process."""
+        ...
 
 
 class Exchange(NamedTuple):
@@ -465,10 +469,14 @@ class JobQueue(OperableQueue, Protocol):
         ...
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> Member:
-        """Become a worker process of this queue. `take` is called, in the event loop, with jobs
-        that a trip said it would take later; a queue may hand over none, and wake instead."""
+        """Become a worker process of this queue. Jobs that a trip said it would take later are put
+        into `inbox`; a queue may hand over none, and wake instead."""
         ...
 
     def listen(self, topic: Topic) -> Wakeup:

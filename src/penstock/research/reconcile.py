@@ -64,8 +64,8 @@ class TaskReconciler:
         else:
             again = search
         if again is not None:
-            log.warning("a search had no job: %s", search.ref.id)
+            log.warning("requeued a search that had no job: %s", search.ref.id)
             try:
                 await start(self._enqueue, again)
             except TaskStopped:
-                log.debug("its task was stopped meanwhile")
+                log.debug("its task was stopped in the meantime")

@@ -271,5 +271,5 @@ def host_of(url: str) -> str:
 
 def _waited(job: Job) -> str:
     if job.state is JobState.QUEUED and job.waiting_for:
-        return f": it waits for {job.waiting_for}"
+        return f": waiting for {job.waiting_for}"
     return f": {job.error['message']}" if job.error else ""

@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from typing import Literal
 
 from penstock.documents.jobs import Enqueue
-from penstock.engine.orchestrator import Chore
+from penstock.engine.assembly import Chore
 from penstock.errors import TaskNotFound, TaskStopped, ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import JobState, Priority, PriorityName
@@ -103,11 +103,11 @@ class Research:
         idempotent: the task that has it is given back."""
         question = _tidy(question)
         if not 0 < len(question) <= QUESTION_LIMIT:
-            raise ValidationError(f"a question is 1 to {QUESTION_LIMIT:,} characters")
+            raise ValidationError(f"a question must be 1 to {QUESTION_LIMIT:,} characters")
         if budget_pages is not None and budget_pages < 0:
-            raise ValidationError("budget_pages is 0 or more; leave it out for no limit")
+            raise ValidationError("budget_pages must be 0 or more; omit it for no limit")
         if budget_seconds is not None and not 0 < budget_seconds <= MAX_SECONDS:
-            raise ValidationError("budget_seconds is over 0 and at most 30 days")
+            raise ValidationError("budget_seconds must be over 0 and at most 30 days")
         (masked,) = await self._tools.documents.mask([question])
         return await self._tools.store.create(
             ResearchTask(
@@ -159,9 +159,9 @@ class Research:
         if not 0 < len(queries) <= MAX_QUERIES:
             raise ValidationError(f"queue 1 to {MAX_QUERIES} queries at a time")
         if not all(0 < len(_tidy(query)) <= QUERY_LIMIT for query in queries):
-            raise ValidationError(f"a query is 1 to {QUERY_LIMIT:,} characters")
+            raise ValidationError(f"a query must be 1 to {QUERY_LIMIT:,} characters")
         if not 0 < max_results <= MAX_RESULTS:
-            raise ValidationError(f"max_results is 1 to {MAX_RESULTS}")
+            raise ValidationError(f"max_results must be 1 to {MAX_RESULTS}")
         asked = tuple(dict.fromkeys(self.providers if providers is None else providers))
         unknown = [name for name in asked if name not in self._tools.providers]
         if unknown or not asked:
@@ -219,9 +219,9 @@ class Research:
         after version `since`, or after now; at once where there was one, where the task is
         finished, and where there is none. `limit` results at most, from `cursor` on."""
         if not 0 <= wait <= MAX_WAIT:
-            raise ValidationError(f"wait is 0 to {MAX_WAIT:g} s")
+            raise ValidationError(f"wait must be 0 to {MAX_WAIT:g} s")
         if not 0 <= limit <= MAX_LISTED:
-            raise ValidationError(f"limit is 0 to {MAX_LISTED}")
+            raise ValidationError(f"limit must be 0 to {MAX_LISTED}")
         start_at = _position(cursor)
         snapshot = await self._snapshots.get(tenant, task_id)
         seen = snapshot.version if since is None else since
@@ -236,7 +236,7 @@ class Research:
         Graceful: running ones finish whole, with the pages they find, and are stored. Immediate:
         they are cancelled, and not stored."""
         if mode not in ("graceful", "immediate"):
-            raise ValidationError("mode is graceful or immediate")
+            raise ValidationError("mode must be graceful or immediate")
         tools, at_once = self._tools, mode == "immediate"
         before = await self._snapshots.get(tenant, task_id)
         if before.finished:
@@ -299,7 +299,7 @@ class Research:
     ) -> list[TaskLine]:
         """The newest first; `before` is the id of the last one of the page before."""
         if not 0 < limit <= MAX_LISTED:
-            raise ValidationError(f"limit is 1 to {MAX_LISTED}")
+            raise ValidationError(f"limit must be 1 to {MAX_LISTED}")
         found = await self._tools.store.tasks(tenant, limit, before)
         logs = [(tenant, log_of(task.id)) for task, _ in found]
         stopped = await self._tools.queue.stopped(logs) if logs else []
@@ -328,7 +328,7 @@ class Research:
         has it; ValidationError if several have. `limit` characters at most, from `cursor` on.
         DocumentNotFound where there is none."""
         if not 0 < limit <= 1_000_000:
-            raise ValidationError("limit is 1 to 1,000,000 characters")
+            raise ValidationError("limit must be 1 to 1,000,000 characters")
         return await page_text(
             self._tools.documents, tenant, collection, document, _position(cursor), limit
         )
@@ -342,7 +342,7 @@ class Research:
     ) -> str:
         """All of a task as one text."""
         if format not in FORMATS:
-            raise ValidationError(f"format is one of {', '.join(FORMATS)}")
+            raise ValidationError(f"format must be one of {', '.join(FORMATS)}")
         snapshot = await self._snapshots.get(tenant, task_id)
         whole = snapshot.view(0, len(snapshot.results.works), self._tools.now())
         return await asyncio.to_thread(export, whole, format)
@@ -356,5 +356,5 @@ def _position(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 12:
-        raise ValidationError("cursor is what an earlier answer gave as `cursor`")
+        raise ValidationError("invalid cursor; use the `cursor` of an earlier response")
     return int(cursor)

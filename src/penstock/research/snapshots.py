@@ -119,7 +119,7 @@ class TaskSnapshots:
         try:
             return await self._read(tenant, task, version)
         except StoreUnavailable as error:  # whoever waits is told when it is back
-            log.debug("cannot look for waiters: %s", error)
+            log.debug("cannot check for waiters: %s", error)
             return None
 
     async def _read(self, tenant: str, task: str, version: int) -> Snapshot:

@@ -51,20 +51,18 @@ class Callers:
             return Caller("default", EVERYTHING, None)
         key = await self._key(hash_of(secret))
         if key is None:
-            raise _unauthorized("this key is not known, or was revoked")
+            raise _unauthorized("unknown or revoked API key")
         return Caller(key.tenant, key.scopes, key.id, key.requests_per_minute, key.name)
 
     def _check_anonymous(self, request: Request) -> None:
         if self._anonymous is Anonymous.NOBODY:
-            raise _unauthorized("this needs a key: Authorization: Bearer pk_...")
+            raise _unauthorized("an API key is required: Authorization: Bearer pk_...")
         if getattr(request.state, OTHER_ORIGIN, False):
             raise _unauthorized(
                 "a page of another origin needs a key: Authorization: Bearer pk_..."
             )
         if any(name in FORWARDED or name.startswith("x-forwarded-") for name in request.headers):
-            raise _unauthorized(
-                "this came through a proxy, so it may come from anywhere: send a key"
-            )
+            raise _unauthorized("requests through a proxy need an API key")
         if self._anonymous is Anonymous.OWN_USER and not getattr(request.state, OWN_USER, False):
             raise _unauthorized(
                 "this was not sent by the user who runs the server, so it needs a key: "

@@ -150,7 +150,7 @@ class HttpConnection(HttpToolsProtocol):
             said = f"over {most:,} bytes before the body, or over {MAX_HEADERS} headers"
             self.refuse(Problem(431, "too-large", said))
         else:
-            self.refuse(Problem(400, "bad-request", "this is not HTTP/1.1"))
+            self.refuse(Problem(400, "bad-request", "not an HTTP/1.1 request"))
 
     def refuse(self, problem: Problem) -> None:
         """Say why, unless an answer is under way, and hang up."""

@@ -90,7 +90,9 @@ class EventStream(Response):
                 if time.monotonic() >= look_at:
                     look_at = time.monotonic() + self._config.heartbeat_seconds
                     if not await self._allowed():
-                        await self._send(send, event("bye", {"why": "the key is good no more"}))
+                        await self._send(
+                            send, event("bye", {"why": "the API key is no longer valid"})
+                        )
                         break
                 coming = coming or asyncio.create_task(_next(self._events))
                 left = over - time.monotonic()
@@ -100,8 +102,8 @@ class EventStream(Response):
                     try:
                         came = task.result()
                     except (QueueError, StoreUnavailable) as error:
-                        log.warning("a stream ends: %s", type(error).__name__)
-                        came = event("bye", {"why": "the queue or the store is away"})
+                        log.warning("closing a stream: %s", type(error).__name__)
+                        came = event("bye", {"why": "the queue or the store is unreachable"})
                         over = 0.0
                     if came is None:
                         break
@@ -109,14 +111,18 @@ class EventStream(Response):
                     if not over:
                         break
                 elif self._draining.begun or left <= 0:
-                    why = "the server is stopping" if self._draining.begun else "it was long enough"
+                    why = (
+                        "the server is stopping"
+                        if self._draining.begun
+                        else "the maximum duration was reached"
+                    )
                     await self._send(send, event("bye", {"why": why}))
                     break
                 else:
                     await self._send(send, BEAT)
             await self._send(send, b"", more=False)
         except TimeoutError:
-            log.info("a stream is not read: dropped")
+            log.info("dropped a stream whose client does not read")
         finally:
             if coming is not None:
                 await end_tasks([coming])

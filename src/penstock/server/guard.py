@@ -140,7 +140,7 @@ class Guard:
         if path in PROBES:
             return
         if self._draining.begun and path not in ALWAYS:
-            raise busy("stopping", "this server is stopping; another may take over", 1.0)
+            raise busy("stopping", "this server is stopping; retry elsewhere", 1.0)
         if NUL in scope["raw_path"] or NUL in scope["query_string"]:
             # PostgreSQL has no text with it, and would be said not to be there.
             raise Problem(422, "invalid", "no name and no filter holds a NUL")

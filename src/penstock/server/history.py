@@ -79,7 +79,7 @@ class History:
                 processes, lanes = await self._app.processes(), await self._app.lane_infos()
                 self.note(self._app.queue.now(), processes, lanes)
             except PenstockError as error:
-                log.info("nothing is added to the history now: %s", type(error).__name__)
+                log.info("could not record history: %s", type(error).__name__)
             took = time.monotonic() - begun
             # One look that is slow by itself, as the first often is, leaves no gap.
             await asyncio.sleep(max(SAMPLE_SECONDS, SHARE * min(took, before)))

@@ -64,9 +64,9 @@ async def once(
             raise Problem(
                 409,
                 "in-progress",
-                "the same request is being carried out; ask for what it makes by this id"
+                "the same request is in progress; ask for what it makes by this id"
                 if begun.made
-                else "the same request is being carried out",
+                else "the same request is in progress",
                 headers={"Retry-After": "1"},
                 **({"id": begun.made} if begun.made else {}),
             )
@@ -92,7 +92,7 @@ async def once(
         )
     except PenstockError as error:
         # It is made, and the record has its id: sent again, it makes nothing new.
-        log.warning("cannot keep the answer to a request: %s", error)
+        log.warning("cannot store the response for an idempotency key: %s", error)
     return response
 
 
@@ -100,7 +100,7 @@ async def _end(end: Callable[..., Awaitable[bool]], *request: str) -> None:
     try:
         await end(*request)
     except PenstockError as error:
-        log.warning("cannot free the key of a request, which frees itself later: %s", error)
+        log.warning("cannot release an idempotency key; it expires later: %s", error)
 
 
 def _route(request: Request) -> str:

@@ -30,21 +30,24 @@ class Metrics:
         self._registry = registry = CollectorRegistry()
         route = ["method", "route"]
         self._requests = Counter(
-            "penstock_http_requests", "Requests answered.", [*route, "status"], registry=registry
+            "penstock_http_requests",
+            "HTTP requests answered.",
+            [*route, "status"],
+            registry=registry,
         )
         self._seconds = Histogram(
             "penstock_http_request_seconds",
-            "How long answers took to begin.",
+            "Time to the first byte of a response.",
             route,
             buckets=SECONDS,
             registry=registry,
         )
-        self._streams = Gauge("penstock_http_streams", "Streams open now.", registry=registry)
-        self._polls = Gauge("penstock_http_long_polls", "Long polls now.", registry=registry)
+        self._streams = Gauge("penstock_http_streams", "Open event streams.", registry=registry)
+        self._polls = Gauge("penstock_http_long_polls", "Open long polls.", registry=registry)
         self.lag = LoopLag()
         self._lag = Gauge(
             "penstock_http_loop_lag_seconds",
-            "How late the event loop of this server was, at most, of late.",
+            "Maximum recent event-loop lag of this server.",
             registry=registry,
         )
         self._lag.set_function(lambda: self.lag.longest)

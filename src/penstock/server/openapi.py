@@ -13,7 +13,7 @@ from penstock.server.problems import MEDIA_TYPE
 
 PROBLEM: dict[str, Any] = {
     "type": "object",
-    "description": "What went wrong (RFC 9457).",
+    "description": "Problem details (RFC 9457).",
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
@@ -24,17 +24,17 @@ PROBLEM: dict[str, Any] = {
     "required": ["type", "title", "status", "code", "detail"],
 }
 ALWAYS = {
-    "401": "No key, or none that is known.",
-    "403": "The key lacks the scope, or a page of another site asks.",
-    "404": "There is none, or it is another tenant's.",
+    "401": "Missing or unknown API key.",
+    "403": "The key lacks the scope, or the origin is not allowed.",
+    "404": "Not found, or it belongs to another tenant.",
     "421": "The Host header names another server.",
-    "422": "What was sent is not valid; it says what.",
-    "429": "Over the key's rate; Retry-After says when to come back.",
-    "503": "Nothing was stored: the queue or the store is away, the queue is full, or the "
+    "422": "Invalid request; the details say why.",
+    "429": "Rate limit of the key exceeded; see Retry-After.",
+    "503": "Nothing was stored: the queue or the store is unreachable, the queue is full, or the "
     "server is stopping; Retry-After says when to come back.",
 }
 WITH_BODY = {
-    "408": "The body stopped coming.",
+    "408": "The request body was not received in time.",
     "409": "The same request is being carried out, or what it names is taken.",
     "413": "Too large.",
     "415": "Another media type.",

@@ -118,7 +118,7 @@ def install(api: FastAPI, page_of: PageOf) -> None:
             ).response()
         if error.status_code == 404:
             if for_people(request):
-                missing = Problem(404, "not-found", "there is no such page")
+                missing = Problem(404, "not-found", "no such page")
                 return page_of(request, missing)
             return Problem(
                 404,
@@ -149,6 +149,4 @@ def unforeseen(method: str, route: str, error: Exception) -> Problem:
     logged: what such an error says may quote a document."""
     where = "".join(traceback.format_tb(error.__traceback__))
     log.error("%s %s failed: %s\n%s", method, route, type(error).__name__, where.rstrip())
-    return Problem(
-        500, "internal", f"something went wrong here ({type(error).__name__}); the log says more"
-    )
+    return Problem(500, "internal", f"internal error ({type(error).__name__}); see the server log")

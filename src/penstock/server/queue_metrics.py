@@ -135,7 +135,7 @@ DESCRIBED = (
         "penstock_oldest_queued_seconds",
         "gauge",
         ("kind",),
-        "Age of the oldest queued job; 0 where there is none.",
+        "Age of the oldest queued job; 0 if none.",
         _oldest,
     ),
     Described(
@@ -172,7 +172,7 @@ DESCRIBED = (
         "penstock_jobs_taken_back_total",
         "counter",
         KIND,
-        "Runs of jobs whose run before was lost with its process.",
+        "Attempts that follow a crash of the previous worker process.",
         _of_kinds("taken_back"),
     ),
     Described(
@@ -200,10 +200,10 @@ DESCRIBED = (
         "penstock_process_workers",
         "gauge",
         PROCESS,
-        "Jobs it runs at a time, at most.",
+        "Maximum concurrent jobs of the process.",
         _of_processes(lambda one, now: one.max_workers),
     ),
-    Described("penstock_process_busy", "gauge", PROCESS, "Jobs it runs.", _status("busy")),
+    Described("penstock_process_busy", "gauge", PROCESS, "Running jobs.", _status("busy")),
     Described(
         "penstock_process_parked",
         "gauge",
@@ -222,7 +222,7 @@ DESCRIBED = (
         "penstock_process_claimed_ahead",
         "gauge",
         PROCESS,
-        "Jobs it has claimed and not started.",
+        "Jobs claimed but not started.",
         _status("waiting"),
     ),
     Described(
@@ -257,7 +257,7 @@ DESCRIBED = (
         "penstock_lane_in_flight",
         "gauge",
         LANE,
-        "Requests under way.",
+        "Requests in flight.",
         _of_lanes(lambda lane: lane.in_flight),
     ),
     Described(
@@ -278,7 +278,7 @@ DESCRIBED = (
         "penstock_lane_waiting",
         "gauge",
         LANE,
-        "Jobs that wait in it.",
+        "Waiting jobs.",
         _of_lanes(lambda lane: lane.waiting),
     ),
     Described(

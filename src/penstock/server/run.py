@@ -80,7 +80,7 @@ async def listening(
         chores = [
             asyncio.create_task(_purge(app), name="penstock-purge"),
             asyncio.create_task(api.state.history.keep(), name="penstock-history"),
-            asyncio.create_task(api.state.metrics.lag.watch(), name="penstock-lag"),
+            asyncio.create_task(api.state.metrics.lag.run(), name="penstock-lag"),
         ]
         try:
             yield HttpServing(f"http://{shown}:{port}", server, done)
@@ -126,8 +126,8 @@ async def _check_keys(app: Penstock, config: ServerConfig) -> None:
     keys = await app.keys.list()
     if all(key.revoked_at is not None for key in keys):
         raise ConfigError(
-            f"listening on {config.host} needs a key, and there is none: "
-            "`penstock keys create NAME` makes one"
+            f"listening on {config.host} requires an API key; create one with "
+            "`penstock keys create NAME`"
         )
 
 
@@ -138,5 +138,5 @@ async def _purge(app: Penstock) -> None:
             await app.keys.store.purge(app.queue.now() - app.settings.idempotency_seconds)
             await app.keys.store.purge_actions(app.queue.now() - app.settings.actions_seconds)
         except Exception as error:
-            log.warning("cannot forget old answers and actions now: %s", error)
+            log.warning("cannot delete expired answers and actions: %s", error)
         await asyncio.sleep(PURGE_SECONDS)

@@ -34,7 +34,7 @@ class Uploads:
     def said(self) -> NewDocument:
         """What is said of the files; 422 if that cannot be right."""
         if not self.files:
-            raise Problem(422, "invalid", "the form has no file: send one as `file`")
+            raise Problem(422, "invalid", "the form has no file; send it as `file`")
         if "id" in self.fields and len(self.files) > 1:
             raise Problem(422, "invalid", "an `id` is for one file; these are several")
         said: dict[str, Any] = dict(self.fields)

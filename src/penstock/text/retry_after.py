@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+
+from penstock import runtime
 
 LONGEST_RETRY_AFTER = 7 * 86400.0
 
@@ -20,7 +21,7 @@ def retry_after(value: str | None) -> float | None:
             date = parsedate_to_datetime(value)
             if date.tzinfo is None:  # "-0000" and nothing at all mean UTC
                 date = date.replace(tzinfo=UTC)
-            seconds = date.timestamp() - time.time()
+            seconds = date.timestamp() - runtime.now()
     except (ValueError, TypeError, OverflowError):
         return None
     return min(max(0.0, seconds), LONGEST_RETRY_AFTER)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from penstock.config import Config
-from penstock.engine.orchestrator import Chore
+from penstock.engine.assembly import Chore
 from penstock.engine.request_scopes import RequestScopes
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import ConfigError

@@ -49,7 +49,7 @@ async def claim(
 ) -> Claimed:
     """Lease jobs in lanes, then others, up to what is wanted of each."""
     kinds = list(want.kinds)
-    is_member, crashed, _ = await tx.fetchrow(_PENDING, member, by_id, kinds, False, tx.now)
+    is_member, crashed, _ = await tx.one(_PENDING, member, by_id, kinds, False, tx.now)
     if not is_member:
         return Claimed([], None, False)
     in_lanes = await claim_in_lanes(tx, member, want, lane_config) if want.lanes else []
@@ -61,7 +61,7 @@ async def claim(
         alone = crashed and want.crashed and not any(lease.crashes for lease in in_lanes)
         rows = await tx.fetch(_CLAIM, member, kinds, want.limit, alone, ordinary, tx.now)
         leases = [Lease(*row) for row in rows]
-    _, _, next_at = await tx.fetchrow(_PENDING, member, by_id, kinds, want.lanes > 0, tx.now)
+    _, _, next_at = await tx.one(_PENDING, member, by_id, kinds, want.lanes > 0, tx.now)
     return Claimed(in_lanes + leases, next_at, True)
 
 

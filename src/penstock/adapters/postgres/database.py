@@ -10,9 +10,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
@@ -23,6 +23,7 @@ from penstock.adapters.postgres.address import PostgresAddress
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.semaphore import CountingSemaphore
+from penstock.adapters.sql.dialect import Row, load, numbered
 from penstock.errors import QueueError
 from penstock.ports.queue import Topic
 
@@ -60,11 +61,25 @@ within seconds are always wrong. A process that is frozen in here is thrown out 
 
 
 @cache
-def statement(name: str, schema: str) -> str:
-    """The statement in `sql/<name>.sql`, for a namespace."""
-    return in_schema(
-        (files("penstock.adapters.postgres") / "sql" / f"{name}.sql").read_text(), schema
-    )
+def _statements() -> dict[str, str]:
+    return load("postgres", ("penstock.adapters.sql", "."), ("penstock.adapters.postgres", "sql"))
+
+
+@lru_cache(2000)
+def statement(name_or_text: str, schema: str) -> str:
+    """A statement by its name, or a text that mentions `penstock.`, for a namespace."""
+    if not name_or_text.isidentifier():
+        return in_schema(name_or_text, schema)
+    if name_or_text not in _statements():
+        file = files("penstock.adapters.postgres") / "sql" / f"{name_or_text}.sql"
+        return in_schema(file.read_text(), schema)
+    return in_schema(_statements()[name_or_text], schema)
+
+
+@lru_cache(2000)
+def numbered_statement(name_or_text: str, schema: str) -> tuple[str, tuple[str, ...]]:
+    """As `statement`, for values given by name; and these names, in their order."""
+    return numbered(statement(name_or_text, schema))
 
 
 def in_schema(text: str, schema: str) -> str:
@@ -120,15 +135,16 @@ class Database:
             raise explain(error, self.address) from error
 
     def sql(self, name_or_text: str) -> str:
-        """A statement by the name of its file, or a text that mentions `penstock.`"""
-        if name_or_text.isidentifier():
-            return statement(name_or_text, self.address.schema)
-        return in_schema(name_or_text, self.address.schema)
+        """A statement by its name, or a text that mentions `penstock.`"""
+        return statement(name_or_text, self.address.schema)
 
 
 class Transaction:
     """A transaction under way. `now` is the queue's clock when it began, `seconds` what each
-    statement may take."""
+    statement may take.
+
+    A statement is a name or a text. Its values are given in their order or, as shared operations do
+    (see `penstock.adapters.sql.dialect.Sql`), by name."""
 
     __slots__ = ("connection", "database", "now", "seconds", "topics", "woken")
 
@@ -147,29 +163,41 @@ class Transaction:
         self.woken: list[tuple[str, str]] = []
         """Lines (lane, kind) that slots were freed for."""
 
-    async def fetch(self, statement: str, *values: Any) -> list[Any]:
-        rows: list[Any] = await self.connection.fetch(
-            self.database.sql(statement), *values, timeout=self.seconds
-        )
+    async def fetch(self, statement: str, /, *values: Any, **named: Any) -> list[Row]:
+        text, given = self._bound(statement, values, named)
+        rows: list[Row] = await self.connection.fetch(text, *given, timeout=self.seconds)
         return rows
 
-    async def fetchrow(self, statement: str, *values: Any) -> Any:
-        return await self.connection.fetchrow(
-            self.database.sql(statement), *values, timeout=self.seconds
-        )
+    async def one(self, statement: str, /, *values: Any, **named: Any) -> Row:
+        """The first row; None: there is none."""
+        text, given = self._bound(statement, values, named)
+        return await self.connection.fetchrow(text, *given, timeout=self.seconds)
 
-    async def fetchval(self, statement: str, *values: Any) -> Any:
-        return await self.connection.fetchval(
-            self.database.sql(statement), *values, timeout=self.seconds
-        )
+    async def fetchval(self, statement: str, /, *values: Any, **named: Any) -> Any:
+        """The first value of the first row."""
+        text, given = self._bound(statement, values, named)
+        return await self.connection.fetchval(text, *given, timeout=self.seconds)
 
-    async def execute(self, statement: str, *values: Any) -> int:
+    async def execute(self, statement: str, /, *values: Any, **named: Any) -> int:
         """Run a statement; how many rows it changed."""
-        status: str = await self.connection.execute(
-            self.database.sql(statement), *values, timeout=self.seconds
-        )
+        text, given = self._bound(statement, values, named)
+        status: str = await self.connection.execute(text, *given, timeout=self.seconds)
         count = status.rpartition(" ")[2]
         return int(count) if count.isdecimal() else 0
+
+    async def execute_many(self, statement: str, rows: Sequence[Mapping[str, Any]], /) -> None:
+        """Run a statement once for each of `rows`."""
+        text, names = numbered_statement(statement, self.database.address.schema)
+        given = [[row[name] for name in names] for row in rows]
+        await self.connection.executemany(text, given, timeout=self.seconds)
+
+    def _bound(
+        self, statement: str, values: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[str, Sequence[Any]]:
+        if not named:
+            return self.database.sql(statement), values
+        text, names = numbered_statement(statement, self.database.address.schema)
+        return text, [named[name] for name in names]
 
     def wake(self, topic: Topic) -> None:
         """Send this wake-up when the transaction is committed."""

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from penstock.adapters.database_facts import ClockSkew, Schema
 from penstock.adapters.postgres.database import Connection, Database, close
-from penstock.adapters.postgres.documents import serving
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.schema import DOCUMENTS, QUEUE, noted
 from penstock.ports.documents import ServingModel
@@ -57,7 +56,9 @@ async def _look(connection: Connection, database: Database) -> PostgresFacts:
     clock = ClockSkew.of(sent, server)
     queue = await noted(connection, database, QUEUE)
     documents = await noted(connection, database, DOCUMENTS)
-    current = documents.version == documents.known
+    serving = None
+    if documents.version == documents.known:
+        serving = ServingModel(*await connection.fetchrow(database.sql("read_serving")))
     return PostgresFacts(
         version=await connection.fetchval("SHOW server_version"),
         major=connection.get_server_version().major,
@@ -67,7 +68,7 @@ async def _look(connection: Connection, database: Database) -> PostgresFacts:
         queue=queue,
         documents=documents,
         pgvector=await _pgvector(connection, database),
-        serving=await serving.read(database, connection) if current else None,
+        serving=serving,
     )
 
 

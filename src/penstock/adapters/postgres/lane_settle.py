@@ -101,7 +101,7 @@ async def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) 
     the last one: a job that they ended is queued again."""
     entries = []
     for seq, token in sorted(failures):
-        row = await tx.fetchrow("return_attempt", tx.now, seq, token)
+        row = await tx.one("return_attempt", tx.now, seq, token)
         if row is None:
             continue
         tx.wake(Topic.READY)

@@ -52,11 +52,11 @@ from penstock.ports.queue import (
     NO_LANE,
     UNKNOWN_LANE,
     FeedEntry,
+    Inbox,
     JobFilter,
     NewJob,
     NewJobs,
     Stopped,
-    Take,
     Topic,
 )
 
@@ -336,9 +336,13 @@ class PostgresQueue:
         return await self._feed.end()
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> PostgresMember:
-        """Nothing is handed over unasked: `take` is not called."""
+        """Nothing is handed over unasked: `inbox` stays empty."""
         self.pool()
         member = PostgresMember(self, kinds, max_workers, lease_seconds)
         await member.join()

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.adapters.postgres import schema
-from penstock.adapters.postgres.access import PostgresAccess
-from penstock.adapters.postgres.answers import PostgresAnswers
 from penstock.adapters.postgres.database import Database, Pool
+from penstock.adapters.postgres.dialect import PostgresDatabase
 from penstock.adapters.postgres.documents import PostgresDocuments
-from penstock.adapters.postgres.tasks import PostgresTasks
+from penstock.adapters.sql.access import SqlAccess
+from penstock.adapters.sql.answers import SqlAnswers
+from penstock.adapters.sql.tasks import SqlTasks
 from penstock.errors import QueueError
 
 POOL_SIZE = 4
@@ -47,11 +48,11 @@ class PostgresStore:
     def documents(self) -> PostgresDocuments:
         return PostgresDocuments(self._database, self._pool)
 
-    def access(self) -> PostgresAccess:
-        return PostgresAccess(self._database, self._pool)
+    def access(self) -> SqlAccess:
+        return SqlAccess(PostgresDatabase(self._database, self._pool))
 
-    def research(self) -> PostgresTasks:
-        return PostgresTasks(self._database, self._pool)
+    def research(self) -> SqlTasks:
+        return SqlTasks(PostgresDatabase(self._database, self._pool))
 
-    def answers(self) -> PostgresAnswers:
-        return PostgresAnswers(self._database, self._pool)
+    def answers(self) -> SqlAnswers:
+        return SqlAnswers(PostgresDatabase(self._database, self._pool))

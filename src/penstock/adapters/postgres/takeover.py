@@ -25,7 +25,7 @@ own: whoever asks is alive, and its late renewal is on its way."""
 
 async def lapsed(tx: Transaction, folder: Path, number: int, life: str) -> None:
     """End a membership if it has lapsed, unless somebody else is at it."""
-    row = await tx.fetchrow(
+    row = await tx.one(
         "SELECT id, host, pid FROM penstock.processes"
         " WHERE number = $1 AND life = $2 AND lease_until < $3 FOR UPDATE SKIP LOCKED",
         number,
@@ -42,7 +42,7 @@ async def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
     """End a membership if its process is provably dead."""
     path = folder / life
     with proven_dead(path) as is_dead:
-        row = await tx.fetchrow(
+        row = await tx.one(
             "SELECT id, boot, host, pid FROM penstock.processes"
             " WHERE number = $1 AND life = $2 FOR UPDATE",
             number,

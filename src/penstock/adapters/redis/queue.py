@@ -37,11 +37,11 @@ from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     CASCADE_SECONDS,
     FeedEntry,
+    Inbox,
     JobFilter,
     Member,
     NewJobs,
     Stopped,
-    Take,
     Topic,
 )
 
@@ -339,9 +339,13 @@ class RedisQueue:
         return await feed.end(self.connections, tenant)
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> Member:
-        """Nothing is handed over unasked: `take` is not called."""
+        """Nothing is handed over unasked: `inbox` stays empty."""
         member = RedisMember(self, kinds, max_workers, lease_seconds)
         await member.join()
         return member

@@ -1,51 +1,41 @@
-"""Documents and chunks as rows: the same columns in every store that speaks SQL."""
+"""Documents and chunks as rows. Their columns: `documents.sql`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from penstock.adapters.sql.dialect import Row, Sql
 from penstock.model.document import Document, DocumentRef, DocumentState, NewChunk, StoredChunk
-
-COLUMNS = (
-    "number, tenant, collection, id, generation, live, state, stage, progress, message, title,"
-    " mime, size, source, metadata, chunks, masked, error, accepted_at, started_at, finished_at,"
-    " remote, charset, reading"
-)
+from penstock.ports.documents import Place
 
 
-def document_of(row: Sequence[Any]) -> Document:
-    """The document in a row of COLUMNS."""
+def document_of(row: Row) -> Document:
+    """The document in a row with `document_columns`."""
     return Document(
-        ref=DocumentRef(row[1], row[2], row[3]),
-        generation=row[4],
-        live=row[5] is not None,
-        state=DocumentState(row[6]),
-        stage=row[7],
-        progress=row[8],
-        message=row[9],
-        title=row[10],
-        mime=row[11],
-        size=row[12],
-        source=row[13],
-        metadata=json.loads(row[14]),
-        chunks=row[15],
-        masked=json.loads(row[16]),
-        error=None if row[17] is None else json.loads(row[17]),
-        accepted_at=row[18],
-        started_at=row[19],
-        finished_at=row[20],
-        remote=bool(row[21]),
-        charset=row[22],
-        reading=json.loads(row[23]),
+        ref=DocumentRef(row["tenant"], row["collection"], row["id"]),
+        generation=row["generation"],
+        live=row["live"] is not None,
+        state=DocumentState(row["state"]),
+        stage=row["stage"],
+        progress=row["progress"],
+        message=row["message"],
+        title=row["title"],
+        mime=row["mime"],
+        size=row["size"],
+        source=row["source"],
+        metadata=json.loads(row["metadata"]),
+        chunks=row["chunks"],
+        masked=json.loads(row["masked"]),
+        error=None if row["error"] is None else json.loads(row["error"]),
+        accepted_at=row["accepted_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        remote=bool(row["remote"]),
+        charset=row["charset"],
+        reading=json.loads(row["reading"]),
     )
-
-
-CHUNK_COLUMNS = (
-    'chunks.number, chunks.ordinal, chunks.text, chunks.start, chunks."end", chunks.tokens,'
-    " chunks.pages, chunks.section, chunks.script"
-)
 
 
 def pages_column(chunk: NewChunk) -> str:
@@ -53,18 +43,29 @@ def pages_column(chunk: NewChunk) -> str:
     return json.dumps(chunk.pages and (*chunk.pages, *chunk.page_starts))
 
 
-def chunk_of(row: Sequence[Any]) -> StoredChunk:
-    """The chunk in a row of CHUNK_COLUMNS."""
-    pages = None if row[6] in (None, "null") else json.loads(row[6])
+def chunk_of(row: Row) -> StoredChunk:
+    """The chunk in a row with `chunk_columns`."""
+    pages = None if row["pages"] in (None, "null") else json.loads(row["pages"])
     return StoredChunk(
-        number=row[0],
-        ordinal=row[1],
-        text=row[2],
-        start=row[3],
-        end=row[4],
-        tokens=row[5],
+        number=row["chunk"],
+        ordinal=row["ordinal"],
+        text=row["text"],
+        start=row["start"],
+        end=row["end"],
+        tokens=row["tokens"],
         pages=None if pages is None else (pages[0], pages[1]),
-        section=tuple(json.loads(row[7])),
-        script=row[8],
+        section=tuple(json.loads(row["section"])),
+        script=row["script"],
         page_starts=() if pages is None else tuple(pages[2:]),
     )
+
+
+async def places(tx: Sql, chunks: Iterable[int]) -> dict[int, Place]:
+    """Chunks, by number, and the documents they are of."""
+    rows = await tx.fetch("places", numbers=list(chunks))
+    return {row["chunk"]: Place(chunk_of(row), document_of(row)) for row in rows}
+
+
+def facts(metadata: Mapping[str, Any]) -> list[str]:
+    """Metadata as PostgreSQL searches it: a text for each key and its value."""
+    return [json.dumps([key, value], sort_keys=True) for key, value in metadata.items()]

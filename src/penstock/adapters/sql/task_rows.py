@@ -1,15 +1,15 @@
-"""Research tasks as rows: the same columns, and the same decisions about them, in every store that
-speaks SQL."""
+"""Research tasks as rows (their columns: `tasks.sql`), and the decisions about them."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
+from penstock import runtime
+from penstock.adapters.sql.dialect import Row
 from penstock.errors import ValidationError
 from penstock.model.finding import Finding
 from penstock.model.job import Priority
@@ -21,22 +21,11 @@ from penstock.model.research import (
     SearchRef,
     SearchState,
     TaskPage,
-    TaskRecord,
 )
 from penstock.ports.research import Added, Granted, NewPage, NewSearch
 from penstock.text.normalize import storable
 
-TASK_COLUMNS = (
-    "tenant, id, question, created_at, budget_pages, budget_seconds, pages, ends_at, seconds_left"
-)
-SEARCH_COLUMNS = (
-    "tenant, task, id, number, query, wanted, priority, providers, state, run, queued_at,"
-    " started_at, finished_at, reason"
-)
-ANSWER_COLUMNS = "search, provider, skipped, done, next, error, at, findings"
-PAGE_COLUMNS = "task, search, key, url, state, collection, document, title, reason, at"
-
-Row = Sequence[Any]
+_PAGE = [field.name for field in fields(TaskPage)]
 
 
 def kept(value: Any) -> Any:
@@ -58,12 +47,12 @@ def hash_of(key: str) -> str:
 
 
 def task_of(row: Row) -> ResearchTask:
-    """The task in a row of TASK_COLUMNS."""
+    """The task in a row of `task_columns`."""
     return ResearchTask(*row)
 
 
 def task_values(task: ResearchTask) -> dict[str, Any]:
-    """A new task, by column, in the order of TASK_COLUMNS."""
+    """A new task, by column, as `task_columns`."""
     left = task.seconds_left
     if left is None and task.ends_at is None:
         left = task.budget_seconds
@@ -85,25 +74,25 @@ def clock_stopped(task: ResearchTask, now: float) -> ResearchTask:
 
 
 def search_of(row: Row) -> Search:
-    """The search in a row that begins with SEARCH_COLUMNS."""
+    """The search in a row of `search_columns`."""
     return Search(
-        ref=SearchRef(row[0], row[1], row[2]),
-        number=row[3],
-        query=row[4],
-        limit=row[5],
-        priority=Priority(row[6]),
-        providers=tuple(json.loads(row[7])),
-        state=SearchState(row[8]),
-        run=row[9],
-        queued_at=row[10],
-        started_at=row[11],
-        finished_at=row[12],
-        reason=row[13],
+        ref=SearchRef(row["tenant"], row["task"], row["id"]),
+        number=row["number"],
+        query=row["query"],
+        limit=row["wanted"],
+        priority=Priority(row["priority"]),
+        providers=tuple(json.loads(row["providers"])),
+        state=SearchState(row["state"]),
+        run=row["run"],
+        queued_at=row["queued_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        reason=row["reason"],
     )
 
 
 def search_values(hash: str, search: Search) -> dict[str, Any]:  # noqa: A002
-    """A new search, by column; PostgreSQL goes by their order, see add_searches.sql."""
+    """A new search, by column."""
     return {
         "tenant": search.ref.tenant,
         "task": search.ref.task,
@@ -144,8 +133,8 @@ class SearchPlan(NamedTuple):
 def plan_searches(
     task: ResearchTask, there: Sequence[Row], new: Sequence[NewSearch], most: int, now: float
 ) -> SearchPlan:
-    """`there` are all searches of the task: SEARCH_COLUMNS and hash. The task is locked."""
-    by_hash = {row[-1]: search_of(row) for row in there}
+    """`there` are all searches of the task: `search_columns` and hash. The task is locked."""
+    by_hash = {row["hash"]: search_of(row) for row in there}
     by_id = {search.ref.id: search for search in by_hash.values()}
     added, fresh = Added([], []), dict[str, Search]()
     for one in new:
@@ -177,17 +166,16 @@ def plan_searches(
     return SearchPlan(added, fresh)
 
 
-def answer_of(row: Row) -> ProviderReply:
-    """The answer in a row of ANSWER_COLUMNS."""
+def _reply_of(row: Row) -> ProviderReply:
     return ProviderReply(
-        search=row[0],
-        provider=row[1],
-        skipped=row[2],
-        done=bool(row[3]),
-        next=row[4],
-        error=row[5],
-        at=row[6],
-        findings=tuple(_finding_of(one) for one in json.loads(row[7])),
+        search=row["search"],
+        provider=row["provider"],
+        skipped=row["skipped"],
+        done=bool(row["done"]),
+        next=row["next"],
+        error=row["error"],
+        at=row["at"],
+        findings=tuple(_finding_of(one) for one in json.loads(row["findings"])),
     )
 
 
@@ -199,8 +187,8 @@ def _finding_of(values: dict[str, Any]) -> Finding:
     return Finding(**(values | {"authors": tuple(values["authors"])}))
 
 
-def answer_values(answer: ProviderReply) -> dict[str, Any]:
-    """An answer, by column, in the order of ANSWER_COLUMNS."""
+def reply_values(answer: ProviderReply) -> dict[str, Any]:
+    """A reply, by column."""
     return {
         "provider": storable(answer.provider),
         "skipped": answer.skipped,
@@ -214,28 +202,17 @@ def answer_values(answer: ProviderReply) -> dict[str, Any]:
     }
 
 
-async def answers_of(rows: Sequence[Row]) -> list[ProviderReply]:
-    """The answers in rows of ANSWER_COLUMNS. They can be megabytes, which the event loop is not to
+async def replies_of(rows: Sequence[Row]) -> list[ProviderReply]:
+    """The replies in rows of `reply_columns`. They can be megabytes, which the event loop is not to
     read while others wait."""
     if not rows:
         return []
-    return await asyncio.to_thread(lambda: [answer_of(row) for row in rows])
+    return await runtime.in_thread(lambda: [_reply_of(row) for row in rows])
 
 
 def page_of(row: Row) -> TaskPage:
-    """The page in a row that begins with PAGE_COLUMNS."""
-    return TaskPage(
-        task=row[0],
-        search=row[1],
-        key=row[2],
-        url=row[3],
-        state=PageState(row[4]),
-        collection=row[5],
-        document=row[6],
-        title=row[7],
-        reason=row[8],
-        at=row[9],
-    )
+    """The page in a row of `page_columns`."""
+    return TaskPage(**{name: row[name] for name in _PAGE} | {"state": PageState(row["state"])})
 
 
 class PagePlan(NamedTuple):
@@ -255,8 +232,8 @@ def plan_pages(
     asked: Sequence[NewPage],
     now: float,
 ) -> PagePlan:
-    """`there` are those of `asked` that the task has: PAGE_COLUMNS and run. The task is locked."""
-    known = {row[2]: (page_of(row), row[-1]) for row in there}
+    """`there` are those of `asked` that the task, which is locked, has: `page_columns` and run."""
+    known = {row["key"]: (page_of(row), row["run"]) for row in there}
     plan = PagePlan(Granted([], [], []), [], [])
     first: dict[str, NewPage] = {}
     for one in asked:
@@ -281,15 +258,3 @@ def plan_pages(
             plan.again.append(page)
         plan.granted.pages.append(page)
     return plan
-
-
-async def record_of(
-    task: ResearchTask, searches: Sequence[Row], answers: Sequence[Row], pages: Sequence[Row]
-) -> TaskRecord:
-    """All of a task, from its rows in order."""
-    return TaskRecord(
-        task,
-        [search_of(row) for row in searches],
-        await answers_of(answers),
-        [page_of(row) for row in pages],
-    )

@@ -9,22 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import queue
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from penstock import runtime
 from penstock.adapters.private_files import open_private
+from penstock.adapters.sql.dialect import for_sqlite, load
 from penstock.adapters.sqlite.direct_handover import WaitingClaim, hand_over
 from penstock.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
+from penstock.runtime.threads import Batches
 
 log = logging.getLogger("penstock.sqlite")
 T = TypeVar("T")
@@ -44,9 +45,22 @@ look needs the interpreter, for which a thread may wait as long."""
 
 
 @cache
-def sql(name: str) -> str:
-    """The statement in `sql/<name>.sql`."""
-    return (files("penstock.adapters.sqlite") / "sql" / f"{name}.sql").read_text()
+def _named() -> dict[str, str]:
+    shared = load("sqlite", ("penstock.adapters.sql", "."))
+    own = load("sqlite", ("penstock.adapters.sqlite", "sql"))
+    assert not shared.keys() & own.keys()
+    return {name: for_sqlite(text) for name, text in shared.items()} | own
+
+
+@lru_cache(2000)
+def sql(name_or_text: str) -> str:
+    """A statement by its name, or a text in the words of shared statements."""
+    if not name_or_text.isidentifier():
+        return for_sqlite(name_or_text)
+    if name_or_text not in _named():
+        file = files("penstock.adapters.sqlite") / "sql" / f"{name_or_text}.sql"
+        return file.read_text()
+    return _named()[name_or_text]
 
 
 class Transaction:
@@ -58,7 +72,7 @@ class Transaction:
         self.connection = connection
         self.standing = standing
         """Who waits for jobs in this process, by the id of the membership."""
-        self.now = time.time()
+        self.now = runtime.now()
         self.new: list[str] = []
         """Ids of jobs stored in it that may start at once."""
         self.topics: set[Topic] = set()
@@ -103,14 +117,14 @@ def _make_private(path: Path) -> None:
 
 def _use_wal(connection: sqlite3.Connection) -> None:
     # The switch does not wait for other connections, busy time or not.
-    end = time.monotonic() + BUSY_SECONDS
+    end = runtime.monotonic() + BUSY_SECONDS
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > end:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or runtime.monotonic() > end:
                 raise
-            time.sleep(0.01)
+            runtime.sleep(0.01)
 
 
 def explain(error: Exception, path: Path) -> QueueError:
@@ -183,30 +197,29 @@ class _Thread:
         self._open_connection = open_connection
         self._connection: sqlite3.Connection | None = None
         self._path = path
-        self._inbox: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._closed = False
-        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
-        self._thread.start()
+        self._batches: Batches[_Order] = runtime.start_batches(
+            name, self._do, self.drop_connection, self.together
+        )
 
     def submit(self, operation: Callable[[Any], T], *, soft: bool = False) -> asyncio.Future[T]:
         if self._closed:
             raise QueueError("the queue is closed; use it inside `async with app:`")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._inbox.put(_Order(operation, future, loop, soft))
+        self._batches.put(_Order(operation, future, loop, soft))
         return future
 
     @property
     def waiting(self) -> int:
         """How much it was handed and has not begun."""
-        return self._inbox.qsize()
+        return self._batches.waiting
 
     def close(self) -> None:
         """Finish what was handed in, then end the thread."""
         if not self._closed:
             self._closed = True
-            self._inbox.put(None)
-        self._thread.join()
+            self._batches.close()
 
     def connection(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -222,32 +235,17 @@ class _Thread:
                 log.warning("closing %s: %s", self._path, error)
             self._connection = None
 
-    def _loop(self) -> None:
-        while (first := self._inbox.get()) is not None:
-            batch = [first]
-            last = False
-            while len(batch) < self.together and not last:
-                try:
-                    item = self._inbox.get_nowait()
-                except queue.Empty:
-                    break
-                if item is None:
-                    last = True
-                else:
-                    batch.append(item)
-            soft = all(order.soft for order in batch)
-            outcomes = self._perform(batch, soft)
-            by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-            for order, outcome in zip(batch, outcomes, strict=True):
-                by_loop.setdefault(order.loop, []).append((order.future, outcome))
-            for loop, answers in by_loop.items():
-                try:
-                    loop.call_soon_threadsafe(_answer, answers)
-                except RuntimeError:
-                    log.debug("the event loop closed before an answer of %s arrived", self._path)
-            if last:
-                break
-        self.drop_connection()
+    def _do(self, batch: list[_Order]) -> None:
+        soft = all(order.soft for order in batch)
+        outcomes = self._perform(batch, soft)
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+        for order, outcome in zip(batch, outcomes, strict=True):
+            by_loop.setdefault(order.loop, []).append((order.future, outcome))
+        for loop, answers in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_answer, answers)
+            except RuntimeError:
+                log.debug("the event loop closed before an answer of %s arrived", self._path)
 
     def _perform(self, orders: Sequence[_Order], soft: bool) -> list[Any]:
         raise NotImplementedError
@@ -373,7 +371,7 @@ class ReaderThread(_Thread):
             self._uninterrupted = False
 
     async def stop(self) -> None:
-        await asyncio.to_thread(self.close)
+        await runtime.in_thread(self.close)
 
     def _perform(self, orders: Sequence[_Order], soft: bool) -> list[Any]:
         return [None if order.future.cancelled() else self._read(order) for order in orders]

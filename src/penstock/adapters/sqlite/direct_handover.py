@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.ports.queue import Lease, Take, Topic
+from penstock.ports.queue import Inbox, Lease, Topic
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.database import Transaction
@@ -25,12 +25,12 @@ class WaitingClaim(NamedTuple):
     the writing thread alone."""
 
     claim: Callable[[Transaction], list[Lease]]
-    take: Take
+    inbox: Inbox
     loop: asyncio.AbstractEventLoop
 
     def give(self, leases: list[Lease]) -> None:
         try:
-            self.loop.call_soon_threadsafe(self.take, leases)
+            self.loop.call_soon_threadsafe(self.inbox.put, leases)
         except RuntimeError:
             # As if the process had died here: its leases end with its membership.
             log.debug("the event loop closed before jobs handed over arrived")

@@ -9,8 +9,13 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from penstock.adapters.database_facts import Schema
-from penstock.adapters.sqlite.database import explain, migration_names, refuse_foreign, version_of
-from penstock.adapters.sqlite.documents import serving
+from penstock.adapters.sqlite.database import (
+    explain,
+    migration_names,
+    refuse_foreign,
+    sql,
+    version_of,
+)
 from penstock.ports.documents import ServingModel
 
 LOOK_SECONDS = 2.0
@@ -36,7 +41,9 @@ def look(path: Path) -> SqliteFacts:
         with closing(sqlite3.connect(uri, uri=True, timeout=LOOK_SECONDS)) as connection:
             version = version_of(connection)
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-            current = serving.read(connection) if version == known else None
+            current = None
+            if version == known:
+                current = ServingModel(*connection.execute(sql("read_serving")).fetchone())
     except sqlite3.Error as error:
         raise explain(error, path) from error
     return SqliteFacts(Schema(version, version, known), journal, current)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from penstock import runtime
 from penstock.adapters.listener import Listener
 from penstock.adapters.sqlite.database import (
     OLDEST_SQLITE,
@@ -47,7 +47,7 @@ class SqliteFile:
             oldest = ".".join(map(str, OLDEST_SQLITE))
             raise QueueUnusable(f"SQLite {sqlite3.sqlite_version} is too old; {oldest} is needed")
         try:
-            await asyncio.to_thread(self._prepare)
+            await runtime.in_thread(self._prepare)
             self._wakeups.open()
         except OSError as error:
             raise QueueUnavailable(f"cannot use {self.folder}: {error.strerror}") from error
@@ -77,8 +77,8 @@ class SqliteFile:
         if self._writer is not None and self._reader is not None:
             writer, reader = self._writer, self._reader
             self._writer = self._reader = None
-            await asyncio.to_thread(writer.close)
-            await asyncio.to_thread(reader.close)
+            await runtime.in_thread(writer.close)
+            await runtime.in_thread(reader.close)
             await self._wakeups.close()
 
     @property

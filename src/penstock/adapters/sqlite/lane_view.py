@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql.job_rows import BAND, LANE, SEQ, TURN
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction, sql
@@ -27,7 +27,7 @@ def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
             " GROUP BY lane"
         ).fetchall()
     )
-    return view.infos(store.load_all(connection), waiting, time.time())
+    return view.infos(store.load_all(connection), waiting, runtime.now())
 
 
 def steer(tx: Transaction, name: str, what: LaneCommand) -> bool:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import socket
 import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock import runtime
 from penstock.adapters.life_file import open_life_file, started_jobs
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.sql.takeover import boot_id, sweep_files
@@ -22,7 +20,7 @@ from penstock.adapters.sqlite.fairness import place
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Take, Topic, Want
+from penstock.ports.queue import NO_LANE, Exchange, Inbox, Lease, Progress, Settlement, Topic, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -43,7 +41,7 @@ class SqliteMember:
         kinds: Sequence[str],
         max_workers: int,
         lease_seconds: float,
-        take: Take | None,
+        inbox: Inbox | None,
     ) -> None:
         self.id = new_id()
         self._number = 0
@@ -51,14 +49,14 @@ class SqliteMember:
         self._kinds = list(kinds)
         self._max_workers = max_workers
         self._lease_seconds = lease_seconds
-        self._take = take
+        self._inbox = inbox
         self._renewing: sqlite3.Connection | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
         self._clock = ClockWatch()
 
     def now(self) -> float:
-        return time.time()
+        return runtime.now()
 
     async def join(self) -> None:
         self._life = open_life_file(self._queue.folder)
@@ -73,8 +71,8 @@ class SqliteMember:
             sql("join"),
             {
                 "id": self.id,
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
+                "host": runtime.host_name(),
+                "pid": runtime.process_id(),
                 "boot": boot_id(),
                 "life": self._life.name,
                 "kinds": json.dumps(self._kinds),
@@ -134,13 +132,13 @@ class SqliteMember:
         self, tx: Transaction, loop: asyncio.AbstractEventLoop, want: Want | None, found: int
     ) -> None:
         """Leave word of what would be taken before the next trip, `found` having been claimed."""
-        if self._take is not None and want is not None and want.later > found:
+        if self._inbox is not None and want is not None and want.later > found:
             kinds, room = tuple(want.kinds), want.later - found
 
             def claim_now(tx: Transaction) -> list[Lease]:
                 return claim_new(tx, self._number, kinds, room) if self._is_member(tx) else []
 
-            tx.standing[self.id] = WaitingClaim(claim_now, self._take, loop)
+            tx.standing[self.id] = WaitingClaim(claim_now, self._inbox, loop)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         def take(tx: Transaction) -> list[Permit | Busy]:
@@ -152,7 +150,7 @@ class SqliteMember:
     async def probes(self) -> list[tuple[str, str]]:
         due = await self._queue.read(
             lambda connection: connection.execute(
-                f"SELECT 1 {probes.DUE} LIMIT 1", (time.time(),)
+                f"SELECT 1 {probes.DUE} LIMIT 1", (runtime.now(),)
             ).fetchone()
         )
         return await self._queue.write(probes.take) if due else []
@@ -180,7 +178,7 @@ class SqliteMember:
     ) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            now = time.time()
+            now = runtime.now()
             renewed = connection.execute(
                 sql("renew"),
                 {
@@ -221,14 +219,14 @@ class SqliteMember:
     async def upkeep(self) -> None:
         folder = self._queue.folder
         suspects = await self._queue.read(
-            lambda connection: takeover.suspects(connection, folder, self._number, time.time())
+            lambda connection: takeover.suspects(connection, folder, self._number, runtime.now())
         )
         if suspects:
             await self._queue.write(lambda tx: self._take_over(tx, suspects))
             sweep_files(folder, await self._queue.read(_life_names))
         await self._queue.cancel_children()
         await self._if_any(_overdue, fail_overdue)
-        now = time.time()
+        now = runtime.now()
         if self._clock.went_back(now):
             self._aged_at = self._retained_at = 0.0
             await self._if_any(lanes.is_ahead, lanes.set_back)
@@ -250,7 +248,7 @@ class SqliteMember:
         act: Callable[[Transaction], None],
     ) -> None:
         """Write only if reading finds something to do: an idle process writes nothing."""
-        if await self._queue.read(lambda connection: look(connection, time.time())):
+        if await self._queue.read(lambda connection: look(connection, runtime.now())):
             await self._queue.write(act)
 
     def _aged(self, connection: sqlite3.Connection, now: float) -> list[Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql.job_rows import change_of
 from penstock.adapters.sqlite import cascade, feed, figures, lane_view, selection, stop
 from penstock.adapters.sqlite.database import Transaction
@@ -25,7 +25,7 @@ from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, JobFilter, NewJobs, Stopped, Take
+from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, Inbox, JobFilter, NewJobs, Stopped
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -53,7 +53,7 @@ class SqliteQueue(SqliteFile):
         return self.path.exists()
 
     def now(self) -> float:
-        return time.time()
+        return runtime.now()
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         if conn is not None:
@@ -95,10 +95,10 @@ class SqliteQueue(SqliteFile):
 
     async def cancel_children(self, seconds: float = math.inf) -> None:
         """Cancel the children of cancelled jobs, for about so long."""
-        until = time.monotonic() + seconds
+        until = runtime.monotonic() + seconds
         more = await self.read(cascade.pending)
         while more:
-            more = await self.write(selection.cancel_children) and time.monotonic() < until
+            more = await self.write(selection.cancel_children) and runtime.monotonic() < until
 
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.redrive, where)
@@ -197,9 +197,13 @@ class SqliteQueue(SqliteFile):
         return await self.read(feed.end)
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> SqliteMember:
-        member = SqliteMember(self, kinds, max_workers, lease_seconds, take)
+        member = SqliteMember(self, kinds, max_workers, lease_seconds, inbox)
         await member.join()
         return member
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Sequence
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql.job_rows import COLUMNS, SEQ, STATE, in_lines, job_of
 from penstock.adapters.sqlite.lane_view import why_waiting
 from penstock.model.job import Job
@@ -20,7 +20,7 @@ def read_jobs(
     rows = connection.execute(f"SELECT {COLUMNS} FROM jobs {condition}", parameters).fetchall()
     served: set[str] = set()
     lanes: dict[int, str] = {}
-    now = time.time()
+    now = runtime.now()
     if any(row[STATE] == "queued" for row in rows):
         for (kinds,) in connection.execute(
             "SELECT kinds FROM processes WHERE lease_until > ?", (now,)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.adapters.sqlite.access import SqliteAccess
-from penstock.adapters.sqlite.answers import SqliteAnswers
+from penstock.adapters.sql.access import SqlAccess
+from penstock.adapters.sql.answers import SqlAnswers
+from penstock.adapters.sql.tasks import SqlTasks
+from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.adapters.sqlite.tasks import SqliteTasks
 
 
 class SqliteStore:
@@ -31,11 +32,11 @@ class SqliteStore:
     def documents(self) -> SqliteDocuments:
         return SqliteDocuments(self._file)
 
-    def access(self) -> SqliteAccess:
-        return SqliteAccess(self._file)
+    def access(self) -> SqlAccess:
+        return SqlAccess(SqliteDatabase(self._file))
 
-    def research(self) -> SqliteTasks:
-        return SqliteTasks(self._file)
+    def research(self) -> SqlTasks:
+        return SqlTasks(SqliteDatabase(self._file))
 
-    def answers(self) -> SqliteAnswers:
-        return SqliteAnswers(self._file)
+    def answers(self) -> SqlAnswers:
+        return SqlAnswers(SqliteDatabase(self._file))

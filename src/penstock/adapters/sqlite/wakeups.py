@@ -15,11 +15,12 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from penstock.adapters.inotify import MODIFIED, OVERFLOW, Inotify
+from penstock import runtime
 from penstock.adapters.listener import Listener
 from penstock.adapters.private_files import open_private, private_folder
 from penstock.aio import end_tasks
 from penstock.ports.queue import Topic
+from penstock.runtime.inotify import MODIFIED, OVERFLOW, Inotify
 
 log = logging.getLogger("penstock.sqlite")
 
@@ -45,7 +46,7 @@ class Wakeups:
             path = self._folder / f"{topic.value}.bell"
             self._bells[topic] = open_private(path, os.O_RDWR | os.O_CREAT)
             os.pwrite(self._bells[topic], b".", 0)  # allocate now: later writes need no space
-        self._inotify = Inotify.open()
+        self._inotify = runtime.open_inotify()
         if self._inotify is None:
             self._poller = asyncio.create_task(self._poll(), name="penstock-wakeup-poll")
             return

@@ -26,7 +26,7 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             infos = self._zip.infolist()
         except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError) as error:
-            raise ParserError(f"not a whole zip file: {type(error).__name__}", "corrupt") from error
+            raise ParserError(f"damaged zip file: {type(error).__name__}", "corrupt") from error
         self._named: set[str] = set()
         self._sizes = {info.filename: info.file_size for info in infos}
         if len(infos) > limits.entries:
@@ -37,10 +37,10 @@ class Archive:
             if info.file_size > max(_SMALL, info.compress_size * limits.expansion_ratio):
                 raise ParserError(f"unpacks {limits.expansion_ratio} times and more", "bomb")
             if info.flag_bits & _ENCRYPTED:
-                raise ParserError("it is protected by a password", "encrypted")
+                raise ParserError("it is password-protected", "encrypted")
             # No document is packed otherwise, and these two are unpacked in small pieces.
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ParserError("packed in a way documents are not", "corrupt")
+                raise ParserError("unsupported zip compression", "corrupt")
 
     def __contains__(self, name: str) -> bool:
         return name in self._sizes
@@ -57,7 +57,7 @@ class Archive:
         try:
             return self._zip.open(name)
         except (KeyError, zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise ParserError("a file it needs is not packed in it", "corrupt") from error
+            raise ParserError("a required file is missing in the archive", "corrupt") from error
 
     def read(self, name: str) -> bytes:
         with self.open(name) as file:
@@ -89,4 +89,4 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         while block := file.read(_BLOCK):
             yield block
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
-        raise ParserError("a file packed in it is damaged", "corrupt") from error
+        raise ParserError("a file in the archive is damaged", "corrupt") from error

@@ -84,7 +84,7 @@ def _answer(asked: dict[str, Any], body: bytes, limits: ParseLimits) -> Frame:
     except MemoryError:
         return {"error": f"needs more than {limits.megabytes} MB", "reason": "memory"}, b""
     except RecursionError:
-        return {"error": "nested too deep", "reason": "bomb"}, b""
+        return {"error": "nested too deeply", "reason": "bomb"}, b""
     except Exception as error:
         # Its message may quote the document, its type does not.
         return {"error": f"reading it failed: {type(error).__name__}", "reason": "corrupt"}, b""

@@ -23,8 +23,8 @@ _PAGE_LOOKED_AT = 100_000
 CELL_GAP = " | "
 _COLUMNS = 2
 """Cells of a row that names columns. What stands above it in one cell is a title."""
-_NO_TEXT = "there is no text in it"
-_PICTURES = "there is no text in it, only pictures, which are read where `scans` is set"
+_NO_TEXT = "it contains no text"
+_PICTURES = "it contains only images; set `scans: ocr` or `model` to read them"
 
 
 def clean(text: str) -> str:

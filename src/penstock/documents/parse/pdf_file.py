@@ -39,7 +39,7 @@ def open_pdf(data: bytes) -> Iterator[Any]:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == pypdfium2.raw.FPDF_ERR_PASSWORD:
-            raise ParserError("it is protected by a password", "encrypted") from error
+            raise ParserError("it is password-protected", "encrypted") from error
         raise ParserError("not a whole PDF", "corrupt") from error
     try:
         yield document

@@ -41,7 +41,7 @@ def read(
     if len(data) > limits.input_bytes:
         raise ParserError(f"larger than {limits.input_bytes} bytes", "oversized")
     if not data:
-        raise ParserError("it has no bytes", "empty")
+        raise ParserError("the file is empty", "empty")
     refuse_old_office(data)
     draft = Draft(limits, scanned)
     if is_pdf(data):

@@ -80,15 +80,17 @@ def refuse_old_office(data: bytes) -> None:
     """The container of old office files, and of new ones with a password."""
     if data.startswith(_OLE):
         if _ENCRYPTED_PACKAGE in data:
-            raise ParserError("it is protected by a password", "encrypted")
-        raise ParserError("office files from before 2007 are not read: save as DOCX", "unknown")
+            raise ParserError("it is password-protected", "encrypted")
+        raise ParserError(
+            "office files from before 2007 are not supported: save as DOCX", "unknown"
+        )
 
 
 def packed_mime(archive: Archive) -> Mime:
     for part, mime in _MAIN_PARTS.items():
         if part in archive:
             return mime
-    raise ParserError("a zip file, but no document we know", "unknown")
+    raise ParserError("unsupported file type (zip archive)", "unknown")
 
 
 def text_mime(text: str) -> Mime:
@@ -98,7 +100,7 @@ def text_mime(text: str) -> Mime:
     if (odd and sum(map(odd.__contains__, sample)) > _ODD_MOST * len(sample)) or sample.startswith(
         _NOT_READ
     ):
-        raise ParserError("neither text nor a format we know", "unknown")
+        raise ParserError("unsupported file type", "unknown")
     if _HTML.match(sample):
         return Mime.HTML
     lines = sample.split("\n")

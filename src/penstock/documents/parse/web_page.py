@@ -106,17 +106,19 @@ def _main(text: str, limits: ParseLimits) -> MainText:
     try:
         from trafilatura import bare_extraction
     except ModuleNotFoundError as error:
-        raise NoMainText("main texts need: pip install 'penstock[research]'") from error
+        raise NoMainText(
+            "extracting the main text needs: pip install 'penstock[research]'"
+        ) from error
     try:
         with _at_most(TIME_SHARE * limits.seconds):
             found: Any = bare_extraction(text, include_comments=False, with_metadata=True)
     except OutOfTime:
-        raise NoMainText("looking for the main text took too long") from None
+        raise NoMainText("extracting the main text took too long") from None
     except MemoryError:
-        raise NoMainText("looking for the main text took too much memory") from None
+        raise NoMainText("extracting the main text took too much memory") from None
     except Exception as error:  # whatever it is, the page can be read without it
         kind = type(error).__name__
-        raise NoMainText(f"looking for the main text failed: {kind}") from error
+        raise NoMainText(f"extracting the main text failed: {kind}") from error
     if found is None or found.body is None:
         raise NoMainText("no main text was found")
     draft = Draft(limits)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.documents.pii.span import PiiSpan
-from penstock.engine.context import current
+from penstock.engine.run import current
 from penstock.errors import ConfigError, JobTimeout
 from penstock.model.names import NamesConfig
 
@@ -70,9 +70,9 @@ class PresidioNames:
         for start, end in pieces(text):
             if not text[start:end].strip():
                 continue
-            job = current.get()
-            if job is not None and job.remaining() <= 0:
-                raise JobTimeout("its time was up before all of it was searched for names")
+            run = current.get()
+            if run is not None and run.left() <= 0:
+                raise JobTimeout("the time limit was reached before all names were found")
             for span in self._find(_GLUE.sub(" ", text[start:end])):
                 yield PiiSpan(start + span.start, start + span.end, span.kind)
 

@@ -69,8 +69,8 @@ class RedriveResult(ToolResult):
 class Lane(BaseModel):
     name: str
     parent: str | None = Field(description="Its limits hold too.")
-    waiting: int = Field(description="Jobs that wait in it.")
-    in_flight: int = Field(description="Requests under way.")
+    waiting: int = Field(description="Waiting jobs.")
+    in_flight: int = Field(description="Requests in flight.")
     max_parallel: int
     spacing: float = Field(description="Seconds from one request to the next.")
     breaker: Literal["closed", "suspect", "open"] = Field(

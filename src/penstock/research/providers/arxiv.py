@@ -40,7 +40,7 @@ class Arxiv(PagedProvider):
         # In small letters, and without signs: AND, quotes and colons are its own language.
         words = _WORD.findall(query.lower())
         if not words:
-            raise ValidationError("a search of arXiv needs a word")
+            raise ValidationError("an arXiv query needs at least one word")
         offset = offset_of(cursor)
         return {
             "search_query": " AND ".join(f"all:{word}" for word in words),
@@ -52,9 +52,11 @@ class Arxiv(PagedProvider):
         try:
             entries, total = _read(body)
         except ParserError as error:
-            raise ProviderError(f"{self.name} gave an answer that is no Atom feed") from error
+            raise ProviderError(
+                f"{self.name} returned something other than an Atom feed"
+            ) from error
         if any(_ERRORS in (entry.text("id") or "") for entry in entries):
-            raise ProviderError(f"{self.name} does not take the query")
+            raise ProviderError(f"{self.name} rejected the query")
         after = offset_of(cursor) + len(entries)
         goes_on = len(entries) > 0 and after < min(total, _REACH)
         return list(entries), str(after) if goes_on else None

@@ -34,7 +34,7 @@ class Crossref(PagedProvider):
     def rows(self, body: bytes, size: int, cursor: str | None) -> Rows:
         message = json_row(body, self.name).row("message")
         if not isinstance(message.raw("items"), list):
-            raise ProviderError(f"{self.name} gave an answer without items")
+            raise ProviderError(f"{self.name} returned a response without items")
         items = message.items("items")
         # It has a next cursor also after the last page, often the same as before.
         return items, message.text("next-cursor") if len(items) >= size else None

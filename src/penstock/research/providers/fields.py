@@ -61,9 +61,9 @@ def json_row(body: bytes, provider: str) -> Row:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise ProviderError(f"{provider} gave an answer that is not JSON") from error
+        raise ProviderError(f"{provider} returned something other than JSON") from error
     if not isinstance(value, dict):
-        raise ProviderError(f"{provider} gave JSON that is no object")
+        raise ProviderError(f"{provider} returned JSON that is not an object")
     return Row(value)
 
 

@@ -38,7 +38,7 @@ class OpenAlex(PagedProvider):
     def rows(self, body: bytes, size: int, cursor: str | None) -> Rows:
         answer = json_row(body, self.name)
         if not isinstance(answer.raw("results"), list):
-            raise ProviderError(f"{self.name} gave an answer without results")
+            raise ProviderError(f"{self.name} returned a response without results")
         return answer.items("results"), answer.row("meta").text("next_cursor")
 
     def finding(self, row: Any) -> Finding | None:

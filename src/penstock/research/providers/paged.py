@@ -122,7 +122,7 @@ def offset_of(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 9:
-        raise ValidationError("a search cannot go on from there: that is no place in its results")
+        raise ValidationError("invalid cursor: not a position in these results")
     return int(cursor)
 
 
@@ -130,7 +130,7 @@ def checked(query: str, limit: int) -> str:
     """The query as it is asked; ValidationError if it cannot be."""
     words = storable(" ".join(query.split()))
     if not words:
-        raise ValidationError("a search needs a query")
+        raise ValidationError("the query is empty")
     if len(words) > LONGEST_QUERY:
         raise ValidationError(f"the query is longer than {LONGEST_QUERY:,} characters")
     if limit < 1:

@@ -35,11 +35,11 @@ class Searxng(PagedProvider):
     def rows(self, body: bytes, size: int, cursor: str | None) -> Rows:
         answer = json_row(body, self.name)
         if not isinstance(answer.raw("results"), list):
-            raise ProviderError(f"{self.name} gave an answer without results")
+            raise ProviderError(f"{self.name} returned a response without results")
         results, page = answer.items("results"), max(1, offset_of(cursor))
         if not results and page == 1 and (silent := _silent(answer)):
             # Not the same as finding nothing.
-            problem = Unavailable(f"searxng: no engine answered; in trouble: {', '.join(silent)}")
+            problem = Unavailable(f"searxng: no engine responded; failing: {', '.join(silent)}")
             problem.lane = self.lane
             raise problem
         return results, str(page + 1) if results else None

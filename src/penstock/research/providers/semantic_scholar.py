@@ -38,7 +38,7 @@ class SemanticScholar(PagedProvider):
     def rows(self, body: bytes, size: int, cursor: str | None) -> Rows:
         answer = json_row(body, self.name)
         if not isinstance(answer.raw("data"), list) and answer.number("total") != 0:
-            raise ProviderError(f"{self.name} gave an answer without data")
+            raise ProviderError(f"{self.name} returned a response without data")
         after = answer.number("next")
         goes_on = after is not None and offset_of(cursor) < after < _REACH
         return answer.items("data"), str(after) if goes_on else None

@@ -1,4 +1,4 @@
-"""Values as people read them. Whatever comes from a job or a document is text, never markup."""
+"""Template filters. Whatever comes from a job or a document is text, never markup."""
 
 from __future__ import annotations
 
@@ -58,6 +58,11 @@ def when(at: float | None) -> Markup:
     seconds = round(abs(away))
     length = f"{seconds} s" if seconds < 60 else duration(seconds)
     return _time(at, "now" if seconds == 0 else f"{length} ago" if away < 0 else f"in {length}")
+
+
+def elapsed(at: float) -> Markup:
+    """How long it has lasted; the time it began is in the title."""
+    return _time(at, duration(round(max(0.0, time.time() - at))))
 
 
 def moment(at: float | None) -> Markup:
@@ -191,6 +196,7 @@ def at_document(name: str, collection: str, chunk: int | None = None) -> str:
 
 FILTERS = {
     "when": when,
+    "elapsed": elapsed,
     "moment": moment,
     "clock": clock,
     "in_words": in_words,

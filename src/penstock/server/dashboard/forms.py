@@ -1,4 +1,4 @@
-"""Forms that were filled in wrongly: told on the form, with what was typed still in it."""
+"""Form errors: shown on the form, which keeps what was typed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def empty(*names: str, **given: str) -> dict[str, str]:
 
 
 def number(form: Form, name: str, label: str) -> float | None:
-    """A number that may be left out. Problem (422) for what is none."""
+    """An optional number. Problem (422) if it is not a number."""
     text = form.one(name)
     if not text:
         return None
     try:
         return float(text)
     except ValueError:
-        raise Problem(422, "invalid", f"{label}: {text!r} is no number") from None
+        raise Problem(422, "invalid", f"{label}: {text!r} is not a number") from None
 
 
 def whole_number(form: Form, name: str, label: str) -> int | None:
@@ -44,5 +44,5 @@ def whole_number(form: Form, name: str, label: str) -> int | None:
     if value is None:
         return None
     if value != value // 1 or abs(value) > 2**53:
-        raise Problem(422, "invalid", f"{label} is a whole number")
+        raise Problem(422, "invalid", f"{label} must be a whole number")
     return int(value)

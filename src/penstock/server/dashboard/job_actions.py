@@ -1,4 +1,4 @@
-"""Actions on jobs from a page, and their results: also what was not done, and why."""
+"""Actions on jobs from a page, and what they did or refused to do."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from penstock.server.routes.jobs import change_jobs
 
 Act = Literal["cancel", "redrive", "discard"]
 DONE: dict[Act, str] = {"cancel": "cancelled", "redrive": "queued again", "discard": "discarded"}
+VERBS: dict[Act, str] = {"cancel": "Cancel", "redrive": "Redrive", "discard": "Delete"}
 DESTROYS: tuple[Act, ...] = ("cancel", "discard")
 REASONS = 5
 """Refusals that are told one by one."""
@@ -22,7 +23,7 @@ REASONS = 5
 
 def act_of(given: str) -> Act:
     if given not in DONE:
-        raise Problem(422, "invalid", f"this can be done to jobs: {', '.join(DONE)}")
+        raise Problem(422, "invalid", f"unknown action; there are: {', '.join(DONE)}")
     return given
 
 
@@ -34,9 +35,9 @@ async def change(request: Request, visit: PageContext, what: Act, where: JobFilt
 
 def _told(what: Act, changed: Changed) -> Flash:
     count = len(changed.ids)
-    said = f"{count:,} {'job was' if count == 1 else 'jobs were'} {DONE[what]}."
+    said = f"{count:,} {'job' if count == 1 else 'jobs'} {DONE[what]}."
     if changed.refused:
-        said += f" {len(changed.refused):,} not:"
+        said += f" {len(changed.refused):,} skipped:"
         said += "".join(f"\n{job_id}: {why}" for job_id, why in changed.refused[:REASONS])
         if len(changed.refused) > REASONS:
             said += "\n..."

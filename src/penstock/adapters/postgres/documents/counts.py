@@ -7,11 +7,14 @@ to publish; what takes long (parsing, embedding, staging) is done before.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.sql.document_rows import pages_column
+from penstock.model.document import NewChunk
 
 _NUMBER = "SELECT number FROM penstock.tenants WHERE name = $1"
 
@@ -46,6 +49,16 @@ def lexemes(tenant: int, terms: Sequence[str]) -> str:
         return ""
     before = lexeme(tenant, "")
     return before + f"\n{before}".join((*times, *marked))
+
+
+def chunk_row(tenant: int, chunk: NewChunk) -> tuple[Any, ...]:
+    """A chunk as `stage_chunks` takes it."""
+    text, start, end, fresh, tokens, _, section, digest, terms, script, _ = chunk
+    apart = terms.split()
+    return (
+        *(text, start, end, fresh, tokens, pages_column(chunk), json.dumps(section)),
+        *(digest, " ".join(apart), len(apart), lexemes(tenant, apart), script),
+    )
 
 
 class VersionChange(NamedTuple):

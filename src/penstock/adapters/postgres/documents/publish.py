@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.documents import counts, serving
-from penstock.adapters.postgres.documents import versions as documents
+from penstock.adapters.postgres.documents import counts
 from penstock.adapters.postgres.documents.counts import VersionChange
+from penstock.adapters.sql import documents, serving
 from penstock.errors import QueueError
 from penstock.ports.documents import Version
 

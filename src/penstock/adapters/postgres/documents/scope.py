@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from penstock.adapters.postgres.database import Connection, Database
-from penstock.adapters.postgres.documents.versions import facts
+from penstock.adapters.sql.document_rows import facts
 from penstock.ports.documents import Scope
 
 COUNTED = 10_000

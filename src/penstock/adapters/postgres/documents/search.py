@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-from penstock.adapters.postgres.database import Connection, Database
+from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.adapters.postgres.documents import scope as scopes
 from penstock.adapters.postgres.documents.schema import PGVECTOR_PATH
 from penstock.adapters.postgres.documents.text import by_text
 from penstock.adapters.postgres.documents.vectors import near
-from penstock.adapters.sql.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
-from penstock.ports.documents import DocumentQuery, Findings, Place
+from penstock.adapters.sql.document_rows import places
+from penstock.ports.documents import DocumentQuery, Findings
 
 _SETTINGS = """
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
@@ -49,30 +46,10 @@ async def find(database: Database, connection: Connection, wanted: DocumentQuery
         if wanted.vector is not None:
             vector = await near(database, connection, wanted, where, extent)
         found = {hit.chunk for hit in (*text, *vector)}
-        return Findings(text, vector, await _places(database, connection, found))
+        return Findings(text, vector, await places(Transaction(database, connection, 0.0), found))
 
 
 def _patience(wanted: DocumentQuery) -> str:
     """How long the server may work on each statement."""
     asked = STATEMENT_SECONDS if wanted.seconds is None else wanted.seconds + LATE_SECONDS
     return f"{1000 * min(STATEMENT_SECONDS, asked):.0f}ms"
-
-
-async def _places(
-    database: Database, connection: Connection, chunks: Iterable[int]
-) -> dict[int, Place]:
-    columns = ", ".join(f"documents.{name.strip()}" for name in COLUMNS.split(","))
-    rows = await connection.fetch(
-        database.sql(
-            f"SELECT {columns}, {CHUNK_COLUMNS} FROM unnest($1::bigint[]) AS s (number)"
-            " JOIN penstock.chunks ON chunks.number = s.number"
-            " JOIN penstock.documents ON documents.number = chunks.document"
-        ),
-        list(chunks),
-    )
-    width = len(COLUMNS.split(","))
-    return {row[width]: _place(tuple(row), width) for row in rows}
-
-
-def _place(row: Sequence[Any], width: int) -> Place:
-    return Place(chunk_of(row[width:]), document_of(row[:width]))

@@ -10,10 +10,14 @@ from typing import NamedTuple
 from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.adapters.postgres.documents.schema import PGVECTOR_PATH
 from penstock.adapters.postgres.documents.scope import Extent, Filter
+from penstock.adapters.sql import unused_vectors
+from penstock.adapters.sql.unused_vectors import Key
 from penstock.errors import QueueError
 from penstock.model.document import Hit
-from penstock.ports.documents import DocumentQuery, ToEmbed, Version
+from penstock.ports.documents import DocumentQuery
 
+BEFORE_ALL = (-1, -1, "")
+"""Before the key of every vector."""
 MAX_DIMENSIONS = 4000
 """Of vectors that pgvector can index in half precision."""
 FEW = 2000
@@ -32,16 +36,6 @@ def floats(vector: bytes) -> list[float]:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tolist()
-
-
-async def to_embed(
-    database: Database, connection: Connection, version: Version, model: str
-) -> list[ToEmbed] | None:
-    """In one statement, so that no newer version comes in between."""
-    rows = await connection.fetch(database.sql("to_embed"), *version.ref, version.generation, model)
-    if not rows:
-        return None
-    return [ToEmbed(row["hash"], row["text"]) for row in rows if row["hash"] is not None]
 
 
 async def add_model(tx: Transaction, model: str, dimensions: int) -> int:
@@ -76,6 +70,25 @@ async def put(
     await tx.execute(PGVECTOR_PATH)
     every = floats(b"".join(vectors.values()))
     await tx.execute("put_vectors", tenant, model, list(vectors), every, width)
+
+
+_LOCK = "hashtextextended('penstock vectors ' || 'penstock.vectors'::regclass::oid, 0)"
+
+
+async def keep(tx: Transaction) -> None:
+    """Until this transaction ends, no vector is deleted. What is staged while vectors are being
+    deleted would count on some of them: so whoever stages holds a lock that those who stage share,
+    and whoever deletes has it alone."""
+    await tx.execute(f"SELECT pg_advisory_xact_lock_shared({_LOCK})")
+
+
+async def purge(tx: Transaction, after: Key, keep_seconds: float, limit: int) -> int:
+    """See `unused_vectors.purge`; nothing is done while somebody stages."""
+    if not await tx.fetchval(f"SELECT pg_try_advisory_xact_lock({_LOCK})"):
+        return 0
+    # Whoever wants another model waits until it is clear which vectors are left.
+    await tx.execute("share_serving")
+    return await unused_vectors.purge(tx, after, keep_seconds, limit)
 
 
 async def near(

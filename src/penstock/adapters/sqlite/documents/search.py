@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from penstock.adapters.sql.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
 from penstock.model.document import Hit
-from penstock.ports.documents import DocumentQuery, Place, Scope
+from penstock.ports.documents import DocumentQuery, Scope
 from penstock.retrieval.query import scope_term
 
 
@@ -99,19 +97,3 @@ def _alone(connection: sqlite3.Connection, tenant: str) -> bool:
 
 def _any(terms: Iterable[str]) -> str:
     return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
-
-
-def places(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, Place]:
-    columns = ", ".join(f"documents.{name.strip()}" for name in COLUMNS.split(","))
-    rows = connection.execute(
-        f"SELECT {columns}, {CHUNK_COLUMNS} FROM json_each(?) AS s"
-        " JOIN chunks ON chunks.number = s.value"
-        " JOIN documents ON documents.number = chunks.document",
-        (json.dumps(list(chunks)),),
-    )
-    width = len(COLUMNS.split(","))
-    return {row[width]: _place(row, width) for row in rows}
-
-
-def _place(row: Sequence[Any], width: int) -> Place:
-    return Place(chunk_of(row[width:]), document_of(row[:width]))

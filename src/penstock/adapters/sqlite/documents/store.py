@@ -2,59 +2,48 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
-from penstock.adapters.sql.unused_vectors import plan
-from penstock.adapters.sqlite.database import ReaderThread, Transaction
-from penstock.adapters.sqlite.documents import purge, scans, serving, vectors
+from penstock import runtime
+from penstock.adapters.sql import documents, serving, unused_vectors
+from penstock.adapters.sql.dialect import Sql
+from penstock.adapters.sql.document_rows import pages_column, places
+from penstock.adapters.sql.documents import SqlDocuments
+from penstock.adapters.sql.unused_vectors import Key, StoredVector
+from penstock.adapters.sqlite.database import ReaderThread
+from penstock.adapters.sqlite.dialect import SqliteDatabase, SqliteSql, run
 from penstock.adapters.sqlite.documents import search as find
-from penstock.adapters.sqlite.documents import versions as documents
+from penstock.adapters.sqlite.documents import vectors
 from penstock.adapters.sqlite.documents.vectors import Matrix
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.errors import QueueError
-from penstock.model.document import (
-    Document,
-    DocumentRef,
-    DocumentState,
-    Hit,
-    Staged,
-    StoredChunk,
-    Upload,
-)
-from penstock.ports.documents import (
-    Accepted,
-    Arrived,
-    DocumentQuery,
-    Findings,
-    Pending,
-    Purged,
-    ScannedPage,
-    ServingModel,
-    ToEmbed,
-    Version,
-)
+from penstock.model.document import Hit, NewChunk
+from penstock.ports.documents import DocumentQuery, Findings, Version
 
+BEFORE_ALL = ("", "", "")
+PUBLICATIONS_KEPT = 10_000
 MATRICES = 8
 """Tenants and models whose vectors are kept in memory; of others they are read again."""
 
 
-class SqliteDocuments:
+class SqliteDocuments(SqlDocuments):
     """See `penstock.ports.documents.DocumentStore`. Searches have threads and a connection of their
     own: no job waits for them."""
 
     def __init__(self, file: SqliteFile) -> None:
+        super().__init__(SqliteDatabase(file))
         self._file = file
         self._searcher: ReaderThread | None = None
         self._matrices: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
 
     async def open(self) -> None:
         self._searcher = self._file.another_reader("penstock-search")
-        self._comparer = ThreadPoolExecutor(1, thread_name_prefix="penstock-compare")
+        self._comparer = runtime.thread_pool(1, "penstock-compare")
 
     async def close(self) -> None:
         if self._searcher is not None:
@@ -62,107 +51,69 @@ class SqliteDocuments:
             await searcher.stop()
             self._comparer.shutdown()
 
-    async def accept(self, upload: Upload) -> Accepted:
-        return await self._file.write(lambda tx: documents.accept(tx, upload))
-
-    async def fetched(self, version: Version, blob: str, arrived: Arrived) -> Document | None:
-        return await self._file.write(lambda tx: documents.fetched(tx, version, blob, arrived))
-
-    async def stage(self, version: Version, staged: Staged) -> bool:
-        return await self._file.write(lambda tx: documents.stage(tx, version, staged))
-
-    async def scanned(self, version: Version, basis: str) -> dict[int, ScannedPage] | None:
-        return await self._file.read(lambda connection: scans.read(connection, version, basis))
-
-    async def put_scan(self, version: Version, basis: str, page: int, read: ScannedPage) -> bool:
-        return await self._file.write(lambda tx: scans.put(tx, version, basis, page, read))
-
-    async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:
-        return await self._file.read(
-            lambda connection: vectors.to_embed(connection, version, model)
-        )
-
     async def put_vectors(self, tenant: str, model: str, known: Mapping[str, bytes]) -> None:
-        await self._file.write(lambda tx: vectors.put(tx, tenant, model, known))
+        await self._shared.write(lambda tx: vectors.put(tx, tenant, model, known))
 
     async def publish(self, version: Version, model: str) -> bool:
-        def publish(tx: Transaction) -> bool:
-            if model and (missing := vectors.without_vector(tx, version, model)):
-                raise QueueError(f"{missing} chunks of {version.ref.id} have no vector yet")
-            scope = find.scope_terms(version.ref.tenant, version.ref.collection)
-            if model and documents.number_of(tx, version) is not None:
-                serving.use(tx, model)
-            return documents.publish(tx, version, scope)
+        ref, named = version.ref, version.ref._asdict() | {"generation": version.generation}
 
-        return await self._file.write(publish)
+        async def publish(tx: Sql) -> bool:
+            row = await tx.one("lock_version", **named)
+            if row is None:
+                return False
+            if model:
+                (missing,) = await tx.one("missing_vectors", **named, model=model)
+                if missing:
+                    raise QueueError(f"{missing} chunks of {ref.id} have no vector yet")
+                await serving.use(tx, model)
+            document, generation = row["number"], version.generation
+            scope = find.scope_terms(ref.tenant, ref.collection)
+            await tx.execute("forget_terms", document=document)
+            await tx.execute("index_terms", document=document, generation=generation, scope=scope)
+            await documents.publish(tx, {document: generation})
+            await _note_publication(tx, ref.tenant, document)
+            return True
 
-    async def mark(
-        self,
-        version: Version,
-        *,
-        state: DocumentState,
-        stage: str,
-        progress: float,
-        message: str = "",
-        error: Mapping[str, Any] | None = None,
-    ) -> bool:
-        return await self._file.write(
-            lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
-        )
+        return await self._shared.write(publish)
 
-    async def retry(self, version: Version) -> Document | None:
-        return await self._file.write(lambda tx: documents.retry(tx, version))
+    async def _owner(self, tenant: str) -> str:
+        return tenant
 
-    async def processing(self, *, after: int, older_than: float, limit: int) -> list[Pending]:
-        before = time.time() - older_than
-        return await self._file.read(
-            lambda connection: documents.processing(connection, after, before, limit)
-        )
+    async def _keep_vectors(self, tx: Sql) -> None:
+        """Whoever writes has locked the whole file."""
 
-    async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
-        return await self._file.read(
-            lambda connection: documents.in_progress(connection, tenant, collections)
-        )
+    async def _put_chunks(
+        self, tx: Sql, owner: Any, document: int, generation: int, chunks: Sequence[NewChunk]
+    ) -> None:
+        rows = [
+            chunk._asdict()
+            | {"document": document, "generation": generation, "ordinal": ordinal}
+            | {"pages": pages_column(chunk)}
+            | {"section": json.dumps(chunk.section, ensure_ascii=False)}
+            for ordinal, chunk in enumerate(chunks)
+        ]
+        await tx.execute_many("put_chunk", rows)
 
-    async def original(self, ref: DocumentRef) -> str | None:
-        return await self._file.read(lambda connection: documents.original(connection, ref))
+    async def _withdraw(self, tx: Sql, tenant: str, document: int, live: int | None) -> None:
+        if live is not None:
+            await tx.execute("forget_terms", document=document)
+            await _note_publication(tx, tenant, document)
+        await tx.execute("take_generation", now=tx.now)
 
-    async def blobs_in_use(self, keys: Sequence[str], *, published: bool) -> set[str]:
-        return await self._file.read(
-            lambda connection: documents.blobs_in_use(connection, keys, published)
-        )
+    async def _switched(self, tx: Sql) -> None:
+        # A gap in the publications: whoever has vectors in memory reads them all anew.
+        await tx.execute("note_publication", tenant="", document=0)
+        (version,) = await tx.one("note_publication", tenant="", document=0)
+        await tx.execute("forget_publications", version=version - 1)
 
-    async def delete(self, ref: DocumentRef) -> str | None:
-        return await self._file.write(lambda tx: documents.delete(tx, ref))
+    async def _look(self, after: Key | None, limit: int) -> tuple[list[StoredVector], float]:
+        async def look(tx: Sql) -> tuple[list[StoredVector], float]:
+            return await unused_vectors.look(tx, after or BEFORE_ALL, limit), tx.now
 
-    async def get(self, ref: DocumentRef) -> Document | None:
-        return await self._file.read(lambda connection: documents.read(connection, ref))
+        return await self._shared.read(look)
 
-    async def documents(
-        self,
-        tenant: str,
-        *,
-        collection: str | None = None,
-        states: Sequence[DocumentState] | None = None,
-        limit: int = 100,
-        before: int | None = None,
-    ) -> list[Document]:
-        return await self._file.read(
-            lambda connection: documents.documents(
-                connection, tenant, collection, states, limit, before
-            )
-        )
-
-    async def collections(self, tenant: str, document_id: str | None = None) -> list[str]:
-        return await self._file.read(
-            lambda connection: documents.collections(connection, tenant, document_id)
-        )
-
-    async def chunks(self, ref: DocumentRef) -> list[StoredChunk]:
-        return await self._file.read(lambda connection: documents.chunks(connection, ref))
-
-    async def text(self, ref: DocumentRef) -> str | None:
-        return await self._file.read(lambda connection: documents.text(connection, ref))
+    async def _purge(self, tx: Sql, after: Key | None, keep_seconds: float, limit: int) -> int:
+        return await unused_vectors.purge(tx, after or BEFORE_ALL, keep_seconds, limit)
 
     async def find(self, wanted: DocumentQuery) -> Findings:
         if self._searcher is None:
@@ -181,7 +132,7 @@ class SqliteDocuments:
             # Also where the search is interrupted: the next one may change what it looks at.
             near = comparing.result() if comparing else []
         found = {hit.chunk for hit in (*text, *near)}
-        return Findings(text, near, find.places(connection, found))
+        return Findings(text, near, run(places(SqliteSql(connection, 0.0), found)))
 
     def _compare(
         self,
@@ -209,26 +160,7 @@ class SqliteDocuments:
             self._matrices.popitem(last=False)
         return matrix
 
-    async def serving(self) -> ServingModel:
-        return await self._file.read(serving.read)
 
-    async def want(self, model: str) -> None:
-        await self._file.write(lambda tx: serving.want(tx, model))
-
-    async def to_reembed(self, model: str, limit: int) -> list[tuple[str, ToEmbed]]:
-        return await self._file.read(
-            lambda connection: serving.to_reembed(connection, model, limit)
-        )
-
-    async def serve(self, model: str) -> bool:
-        return await self._file.write(lambda tx: serving.serve(tx, model))
-
-    async def purge(
-        self, *, after: tuple[Any, ...] | None, keep_seconds: float, limit: int
-    ) -> Purged:
-        looked = await self._file.read(lambda connection: purge.look(connection, after, limit))
-        deleted = 0
-        if plan(looked, time.time(), keep_seconds):
-            # Once more in the transaction that does it: what is staged by then counts.
-            deleted = await self._file.write(lambda tx: purge.purge(tx, after, keep_seconds, limit))
-        return Purged(deleted, looked[-1].key if len(looked) == limit else None)
+async def _note_publication(tx: Sql, tenant: str, document: int) -> None:
+    (version,) = await tx.one("note_publication", tenant=tenant, document=document)
+    await tx.execute("forget_publications", version=version - PUBLICATIONS_KEPT)

@@ -7,11 +7,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.adapters.sqlite.database import Transaction
-from penstock.adapters.sqlite.documents.versions import number_of
+from penstock.adapters.sql.dialect import Sql
 from penstock.errors import QueueError
 from penstock.model.document import Hit
-from penstock.ports.documents import ToEmbed, Version
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,49 +29,20 @@ class _Rows(NamedTuple):
     documents: npt.NDArray[np.int64]
 
 
-def to_embed(connection: sqlite3.Connection, version: Version, model: str) -> list[ToEmbed] | None:
-    document = number_of(connection, version)
-    if document is None:
-        return None
-    rows = connection.execute(
-        "SELECT hash, text FROM chunks WHERE document = ? AND generation = ? AND NOT EXISTS"
-        " (SELECT 1 FROM vectors WHERE tenant = ? AND model = ? AND vectors.hash = chunks.hash)"
-        " GROUP BY hash ORDER BY min(ordinal)",
-        (document, version.generation, version.ref.tenant, model),
-    )
-    return [ToEmbed(*row) for row in rows]
-
-
-def put(tx: Transaction, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:
+async def put(tx: Sql, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:
     for width in {len(vector) // 4 for vector in vectors.values()}:
-        _check_width(tx, model, width)
-    tx.connection.executemany(
-        "INSERT INTO vectors (tenant, model, hash, vector) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (tenant, model, hash) DO NOTHING",
-        [(tenant, model, name, vector) for name, vector in vectors.items()],
-    )
+        await _check_width(tx, model, width)
+    of = {"tenant": tenant, "model": model}
+    rows = [of | {"hash": name, "vector": vector} for name, vector in vectors.items()]
+    await tx.execute_many("put_vector", rows)
 
 
-def _check_width(tx: Transaction, model: str, width: int) -> None:
+async def _check_width(tx: Sql, model: str, width: int) -> None:
     """The first vector of a model says how long all of them are."""
-    tx.execute("INSERT INTO models VALUES (?, ?) ON CONFLICT DO NOTHING", (model, width))
-    (known,) = tx.execute("SELECT dimensions FROM models WHERE name = ?", (model,)).fetchone()
+    await tx.execute("add_model", model=model, dimensions=width)
+    (known,) = await tx.one("model_dimensions", model=model)
     if known != width:
         raise QueueError(f"a vector of {model} has {width} dimensions, the others {known}")
-
-
-def without_vector(tx: Transaction, version: Version, model: str) -> int:
-    """How many chunks of a version have no vector of `model`."""
-    row = tx.execute(
-        "SELECT count(*) FROM documents JOIN chunks ON chunks.document = documents.number"
-        " AND chunks.generation = documents.generation"
-        " WHERE (tenant, collection, id) = (?, ?, ?) AND documents.generation = ?"
-        " AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.tenant = documents.tenant"
-        " AND model = ? AND vectors.hash = chunks.hash)",
-        (*version.ref, version.generation, model),
-    ).fetchone()
-    count: int = row[0]
-    return count
 
 
 class Matrix:

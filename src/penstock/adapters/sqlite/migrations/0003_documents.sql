@@ -46,8 +46,15 @@ CREATE INDEX documents_newest ON documents (tenant, generation);
 CREATE INDEX documents_processing ON documents (generation) WHERE state = 'processing';
 CREATE INDEX documents_blob ON documents (blob);
 
+-- generations: the last that was taken.
 CREATE TABLE generations (last INTEGER NOT NULL);
 INSERT INTO generations VALUES (0);
+CREATE TRIGGER documents_added AFTER INSERT ON documents BEGIN
+    UPDATE generations SET last = max(last, new.generation);
+END;
+CREATE TRIGGER documents_renewed AFTER UPDATE OF generation ON documents BEGIN
+    UPDATE generations SET last = max(last, new.generation);
+END;
 
 -- texts: the text of a version, staged or live. Chunks are parts of it.
 CREATE TABLE texts (

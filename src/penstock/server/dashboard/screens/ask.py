@@ -1,4 +1,4 @@
-"""Ask: a question, its answer as it is written, and where it has that from."""
+"""Ask: a question, its answer as it streams in, and its citations."""
 
 from __future__ import annotations
 
@@ -120,9 +120,9 @@ async def cancel(request: Request, visit: Writing, answer_id: str) -> Response:
     form, back = await read_form(request), f"/ask/{in_path(answer_id)}"
     await visit.desk.answer(answer_id)
     if not form.confirmed:
-        return confirm(request, "Shall this question be given up?", form.fields, back)
+        return confirm(request, "Cancel this question?", form.fields, back)
     async with acting(request, visit.caller, "answer.cancel", named(answer_id)):
         ended = await visit.desk.answers.cancel(answer_id, tenant=visit.desk.tenant)
     if ended.state is AnswerState.CANCELLED:
-        return redirect(back, Flash("good", "The question was given up."))
-    return redirect(back, Flash("bad", f"It was {ended.state} just before."))
+        return redirect(back, Flash("good", "Question cancelled."))
+    return redirect(back, Flash("bad", f"The question was already {ended.state}."))

@@ -1,4 +1,4 @@
-"""Dead letters, by what they died of: queued again or discarded group by group."""
+"""Dead letters grouped by error: redriven or discarded a group at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from penstock.api.tenant_view import dead_letters as filter_of
 from penstock.model.redact import hidden
 from penstock.ports.operators import DeadGroup
-from penstock.server.dashboard.job_actions import DONE, act_of, change
+from penstock.server.dashboard.job_actions import VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import confirm, page, part, redirect
@@ -50,7 +50,7 @@ async def change_group(request: Request, visit: Writing) -> Response:
     if act == "cancel" or not kind or not error_type:
         raise Problem(422, "invalid", "say which group (kind and error_type), redrive or discard")
     if not form.confirmed:
-        ask = f"Shall all jobs of kind {kind} that failed with {error_type} be {DONE[act]}?"
+        ask = f"{VERBS[act]} all {kind} jobs that failed with {error_type}?"
         return confirm(request, ask, form.fields, PATH)
     where = filter_of(kind, error_type, None)
     return redirect(PATH, await change(request, visit, act, where))

@@ -128,7 +128,7 @@ async def retry(request: Request, visit: Writing, document_id: str) -> Response:
             await visit.desk.documents.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"{error}."))
-    return redirect(back, Flash("good", "It is tried again."))
+    return redirect(back, Flash("good", "Retrying."))
 
 
 @routes.post("/documents/{document_id:name}/delete")
@@ -137,11 +137,11 @@ async def delete(request: Request, visit: Writing, document_id: str) -> Response
     found = await visit.desk.document(document_id, _collection(form))
     ref = found.ref
     if not form.confirmed:
-        ask = f"Shall the document {ref.id} be deleted, with its original and all its chunks?"
+        ask = f"Delete document {ref.id}, with its original and all its chunks?"
         return confirm(request, ask, form.fields, at_document(ref.id, ref.collection))
     async with acting(request, visit.caller, "document.delete", ref.id, collection=ref.collection):
         await visit.desk.documents.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
-    return redirect("/documents", Flash("good", f"The document {ref.id} was deleted."))
+    return redirect("/documents", Flash("good", f"Document {ref.id} deleted."))
 
 
 def _collection(form: Form) -> str:

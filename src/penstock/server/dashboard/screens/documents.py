@@ -188,5 +188,5 @@ async def _add_one(visit: PageContext, form: Form) -> Document:
 def _accepted(accepted: list[Document]) -> Response:
     if len(accepted) == 1:
         ref = accepted[0].ref
-        return redirect(at_document(ref.id, ref.collection), Flash("good", "It was accepted."))
-    return redirect("/documents", Flash("good", f"{len(accepted)} documents were accepted."))
+        return redirect(at_document(ref.id, ref.collection), Flash("good", "Document accepted."))
+    return redirect("/documents", Flash("good", f"{len(accepted)} documents accepted."))

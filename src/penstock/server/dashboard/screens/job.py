@@ -12,7 +12,7 @@ from penstock.model.redact import hidden_job
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import in_path
-from penstock.server.dashboard.job_actions import DESTROYS, DONE, act_of, change
+from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
@@ -56,7 +56,7 @@ async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
     act, back = act_of(form.one("what")), f"/jobs/{in_path(job_id)}"
     await visit.desk.job(job_id)
     if act in DESTROYS and not form.confirmed:
-        return confirm(request, f"Shall this job be {DONE[act]}?", form.fields, back)
+        return confirm(request, f"{VERBS[act]} this job?", form.fields, back)
     flash = await change(request, visit, act, JobFilter(ids=[job_id]))
     gone = act == "discard" and flash.kind == "good"
     return redirect("/dead-letters" if gone else back, flash)
@@ -68,4 +68,4 @@ async def rerun(request: Request, visit: Writing, job_id: str) -> Response:
         await request.app.state.depth.check(visit.desk.tenant)
         new = await visit.desk.rerun(job_id)
         deed.detail["new"] = new.id
-    return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "This is the new job."))
+    return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "New job enqueued."))

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.redact import hidden_job
 from penstock.ports.queue import JobFilter
-from penstock.server.dashboard.job_actions import DESTROYS, DONE, act_of, change
+from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
@@ -89,7 +89,7 @@ def _moment(text: str | None) -> float | None:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
-        raise Problem(422, "invalid", f"{text!r} is no time such as 2026-11-30T12:00") from None
+        raise Problem(422, "invalid", f"{text!r} is not a time, as in 2026-11-30T12:00") from None
 
 
 JobSelector = Annotated[JobSelection, Depends()]
@@ -166,14 +166,14 @@ async def change_jobs(request: Request, visit: Writing, wanted: JobSelector) -> 
     what, _, all_of_them = form.one("what").partition("-")
     act, back = act_of(what), "/jobs" + wanted.query()
     if all_of_them:
-        where, which = wanted.where(), "all jobs that match"
+        where, which = wanted.where(), "all matching jobs"
     else:
         ids = form.all("id")
         if not ids:
-            return redirect(back, Flash("bad", "No job is ticked."))
+            return redirect(back, Flash("bad", "No jobs selected."))
         if len(ids) > TICKED:
-            raise Problem(422, "invalid", f"over {TICKED:,} jobs; narrow the filter down instead")
+            raise Problem(422, "invalid", f"over {TICKED:,} jobs selected; use filters instead")
         where, which = JobFilter(ids=ids), f"{len(ids):,} jobs"
     if (act in DESTROYS or all_of_them) and not form.confirmed:
-        return confirm(request, f"Shall {which} be {DONE[act]}?", form.fields, back)
+        return confirm(request, f"{VERBS[act]} {which}?", form.fields, back)
     return redirect(back, await change(request, visit, act, where))

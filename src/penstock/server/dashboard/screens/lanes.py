@@ -26,16 +26,16 @@ MOST = 300
 """Lanes in the list: those in trouble, then those with most to do."""
 WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
 LABELS = {
-    "max_parallel": "At a time",
+    "max_parallel": "Max parallel",
     "requests_per_interval": "Requests",
-    "interval_seconds": "in seconds",
-    "min_interval_seconds": "Seconds between two",
-    "requests_per_day": "Requests a day",
+    "interval_seconds": "per (s)",
+    "min_interval_seconds": "Min interval (s)",
+    "requests_per_day": "Requests per day",
 }
 STEERED = {
-    LaneCommand.PAUSE: "is paused: nothing starts in it until it is resumed",
-    LaneCommand.RESUME: "goes on",
-    LaneCommand.RESET: "is as if nothing had happened",
+    LaneCommand.PAUSE: "paused: nothing starts until it is resumed",
+    LaneCommand.RESUME: "resumed",
+    LaneCommand.RESET: "reset",
 }
 
 
@@ -97,7 +97,7 @@ async def steer(request: Request, visit: Steering, name: str) -> Response:
     try:
         what = LaneCommand(form.one("what"))
     except ValueError:
-        raise Problem(422, "invalid", "a lane is paused, resumed or reset") from None
+        raise Problem(422, "invalid", "unknown action; there are: pause, resume, reset") from None
     async with acting(request, visit.caller, f"lane.{what.value}", name):
         await visit.desk.app.steer_lane(name, what)
     return redirect(f"/lanes/{in_path(name)}", Flash("good", f"Lane {name} {STEERED[what]}."))
@@ -105,7 +105,7 @@ async def steer(request: Request, visit: Steering, name: str) -> Response:
 
 @routes.post("/lanes/{name:name}/limits")
 async def limit(request: Request, visit: Steering, name: str) -> Response:
-    """Other limits than the configured ones, from now on; an empty field is as configured."""
+    """Override the limits; an empty field keeps the configured value."""
     form, back = await read_form(request), f"/lanes/{in_path(name)}"
     try:
         wanted = {key: _figure(key, form.one(key)) for key in LIMITS}
@@ -113,9 +113,9 @@ async def limit(request: Request, visit: Steering, name: str) -> Response:
         async with acting(request, visit.caller, "lane.limit", name, limits=wanted):
             await visit.desk.app.limit_lane(name, wanted if given else None)
     except ValidationError as error:
-        return redirect(back, Flash("bad", f"The limits are as they were: {error}."))
-    said = "has these limits now, for all processes" if given else "is as configured again"
-    return redirect(back, Flash("good", f"Lane {name} {said}."))
+        return redirect(back, Flash("bad", f"Limits not changed: {error}."))
+    said = "Limits updated." if given else "Limits reset to the configured values."
+    return redirect(back, Flash("good", said))
 
 
 def _figure(key: str, text: str) -> float | int | None:
@@ -124,4 +124,4 @@ def _figure(key: str, text: str) -> float | int | None:
     try:
         return int(text) if key in WHOLE else float(text)
     except ValueError:
-        raise ValidationError(f"{LABELS[key]}: {text!r} is no number") from None
+        raise ValidationError(f"{LABELS[key]}: {text!r} is not a number") from None

@@ -69,5 +69,5 @@ async def create(request: Request, visit: Writing) -> Response:
         )
     except Refused as error:
         return await _screen(request, visit, typed(form, *FIELDS), told(error))
-    said = Flash("good", "The task was made. Add the searches that it is to make.")
+    said = Flash("good", "Task created. Add its searches.")
     return redirect(f"/research/{task.id}", said)

@@ -29,8 +29,8 @@ RESULTS = 10
 FIELDS = ("queries", "max_results", "priority")
 FORMATS = {"markdown": "Markdown", "json": "JSON", "bibtex": "BibTeX"}
 STOPS = {
-    "graceful": "Running searches finish, with their pages; the rest can be resumed. Stop it?",
-    "immediate": "What is running is thrown away; it can be resumed from there. Stop it at once?",
+    "graceful": "Stop the task? Running searches finish with their pages; it can be resumed.",
+    "immediate": "Stop the task now? Running searches are discarded; it can be resumed.",
 }
 
 From = Annotated[int, Query(alias="from", ge=0, le=2**31)]
@@ -134,7 +134,7 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
     lines = typed(form, "queries")["queries"].splitlines()
     chosen = form.all("provider")
     try:
-        most = whole_number(form, "max_results", "Results of each")
+        most = whole_number(form, "max_results", "Results per query")
         await request.app.state.depth.check(visit.desk.tenant)
         queued = await visit.desk.research.queue_searches(
             task_id,
@@ -149,11 +149,11 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
         if problem.status == 404:
             raise
         return await _screen(request, visit, task_id, typed(form, *FIELDS), chosen, problem)
-    said = f"{queued.queued} {'search was' if queued.queued == 1 else 'searches were'} queued"
+    said = f"{queued.queued} {'search' if queued.queued == 1 else 'searches'} queued"
     if queued.queued:
-        said += f", which will take about {duration(queued.estimated_time)}"
+        said += f", about {duration(queued.estimated_time)}"
     if queued.skipped:
-        said += f"; {queued.skipped} it had already"
+        said += f"; {queued.skipped} skipped as duplicates"
     return redirect(f"/research/{in_path(task_id)}", Flash("good", f"{said}."))
 
 
@@ -174,11 +174,9 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
     async with acting(request, visit.caller, "task.stop", named(task_id), mode=mode):
         stopped = await visit.desk.research.stop(task_id, mode=mode, tenant=visit.desk.tenant)
     if not stopped.resumable:
-        return redirect(back, Flash("bad", f"There is nothing to stop: it is {stopped.status}."))
-    said = f"It was stopped: {stopped.searches_done} searches are done, {stopped.searches_left}"
-    said += (
-        f" left. {stopped.running} jobs finish what they are at." if stopped.running else " left."
-    )
+        return redirect(back, Flash("bad", f"Nothing to stop: the task is {stopped.status}."))
+    said = f"Stopped: {stopped.searches_done} searches done, {stopped.searches_left}"
+    said += f" left. {stopped.running} running jobs will finish." if stopped.running else " left."
     return redirect(back, Flash("good", said))
 
 
@@ -188,7 +186,7 @@ async def resume(request: Request, visit: Writing, task_id: str) -> Response:
     async with acting(request, visit.caller, "task.resume", named(task_id)):
         await request.app.state.depth.check(visit.desk.tenant)
         resumed = await visit.desk.research.resume(task_id, tenant=visit.desk.tenant)
-    said = f"It goes on: {resumed.queued} searches are queued again."
+    said = f"Resumed: {resumed.queued} searches queued."
     return redirect(f"/research/{in_path(task_id)}", Flash("good", said))
 
 
@@ -211,4 +209,4 @@ async def read_page(
     found = await visit.desk.research.page(
         document, collection=collection, limit=TEXT, cursor=cursor, tenant=visit.desk.tenant
     )
-    return page(request, "task_page.html", title="A page that was read", view=view, found=found)
+    return page(request, "task_page.html", title="Page", view=view, found=found)

@@ -60,7 +60,7 @@ function selecting() {
 function showState() {
   if (!state) return;
   const now = paused ? "paused" : connected ? "live" : "away";
-  const said = { paused: held === null ? "paused" : "paused, there is news", live: "live", away: "reconnecting" };
+  const said = { paused: held === null ? "paused" : "paused, updates waiting", live: "live", away: "reconnecting" };
   if (state.dataset.state !== now) state.dataset.state = now;
   if (state.textContent !== said[now]) state.textContent = said[now];
 }
@@ -109,7 +109,7 @@ if (pause) {
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.setAttribute("aria-pressed", String(paused));
-    pause.textContent = paused ? "Go live" : "Pause live";
+    pause.textContent = paused ? "Resume updates" : "Pause updates";
     showState();
     release();
   });

@@ -27,7 +27,7 @@
       put(row, "bdi", { textContent: visible(file.name) });
       const bar = put(row, "progress", { max: 1, value: 0, ariaLabel: `Upload of ${visible(file.name)}` });
       const upload = { file, bar, said: put(row, "span", { textContent: "waiting" }), collection: form.collection.value };
-      if (file.size > most) failed(upload, `it is over ${form.dataset.said}`, false);
+      if (file.size > most) failed(upload, `larger than ${form.dataset.said}`, false);
       else waiting.push(upload);
     }
     next();
@@ -66,7 +66,7 @@
   }
   function failed(upload, why, again = true) {
     upload.bar.hidden = true;
-    upload.said.textContent = `not accepted: ${why}`;
+    upload.said.textContent = `upload failed: ${why}`;
     upload.said.className = "bad";
     if (!again) return;
     const button = put(upload.said.parentElement, "button", { type: "button", textContent: "Try again" });

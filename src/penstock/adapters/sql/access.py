@@ -1,0 +1,167 @@
+"""API keys, idempotent requests and what callers did, in a database. Statements: `access.sql`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from penstock.adapters.sql.dialect import Row, Sql, SqlDatabase
+from penstock.errors import ValidationError
+from penstock.model.access import Action, ActionOutcome, ApiKey, KeyScope
+from penstock.ports.access import LEASE_SECONDS, Beginning, Begun, Conflict, Done, InProgress
+
+USE_SECONDS = 60.0
+"""How exactly a key's last use is known: no more than one write a minute for it."""
+KEY_LIMIT = 255
+"""Characters of an Idempotency-Key."""
+PURGE_BATCH = 1000
+"""Records forgotten in one transaction, so that nobody waits long for it."""
+LAST = "g"
+"""After every id."""
+
+
+class SqlAccess:
+    """See `penstock.ports.access.AccessStore`."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+
+    async def add_key(self, key: ApiKey, hash: str) -> None:  # noqa: A002
+        values = asdict(key) | {"scopes": " ".join(sorted(key.scopes)), "hash": hash}
+        await self._execute("add_key", **values)
+
+    async def keys(self, tenant: str | None = None) -> list[ApiKey]:
+        return [_key_of(row) for row in await self._database.fetch("keys", tenant=tenant)]
+
+    async def key_by_hash(self, hash: str) -> ApiKey | None:  # noqa: A002
+        rows = await self._database.fetch("key_by_hash", hash=hash, seconds=USE_SECONDS)
+        if not rows or rows[0]["recent"]:
+            return _key_of(rows[0]) if rows else None
+
+        async def note_use(tx: Sql) -> ApiKey | None:
+            used = await tx.one("note_use", id=rows[0]["id"], now=tx.now)
+            return None if used is None else _key_of(used)
+
+        # A power loss may take it: it is not worth a wait for the disk.
+        return await self._database.write(note_use, soft=True)
+
+    async def revoke(self, id: str) -> ApiKey | None:  # noqa: A002
+        async def revoke(tx: Sql) -> ApiKey | None:
+            row = await tx.one("revoke_key", id=id, now=tx.now)
+            return None if row is None else _key_of(row)
+
+        return await self._database.write(revoke)
+
+    async def begin(
+        self,
+        tenant: str,
+        route: str,
+        key: str,
+        fingerprint: str,
+        id: str,  # noqa: A002
+        made: str,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> Beginning:
+        if not 0 < len(key) <= KEY_LIMIT or not key.isprintable():
+            raise ValidationError(f"an Idempotency-Key is 1 to {KEY_LIMIT} printable characters")
+        named = _named(tenant, route, key, id)
+
+        async def begin(tx: Sql) -> Beginning:
+            lease = {"now": tx.now, "until": tx.now + lease_seconds}
+            taken = await tx.one(
+                "begin_request", **named, **lease, fingerprint=fingerprint, made=made
+            )
+            if taken is not None:
+                return Begun(taken["made"])
+            return _beginning_of(await tx.one("read_request", **named), fingerprint)
+
+        return await self._database.write(begin)
+
+    async def finish(
+        self,
+        tenant: str,
+        route: str,
+        key: str,
+        id: str,  # noqa: A002
+        status: int,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
+    ) -> bool:
+        answer = {"status": status, "headers": json.dumps(list(headers)), "body": body}
+        named = _named(tenant, route, key, id)
+        return await self._execute("finish_request", **named, **answer) == 1
+
+    async def abandon(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
+        return await self._execute("abandon_request", **_named(tenant, route, key, id)) == 1
+
+    async def release(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
+        return await self._execute("release_request", **_named(tenant, route, key, id)) == 1
+
+    async def purge(self, before: float) -> int:
+        return await self._purge("purge_requests", before)
+
+    async def record(self, action: Action) -> None:
+        values = action.as_dict() | {"detail": json.dumps(dict(action.detail))}
+        await self._execute("record_action", **values)
+
+    async def actions(
+        self, limit: int, before: str | None = None, tenant: str | None = None
+    ) -> list[Action]:
+        statement = "actions" if tenant is None else "actions_of_tenant"
+        rows = await self._database.fetch(
+            statement, before=before or LAST, tenant=tenant, limit=limit
+        )
+        return [_action_of(row) for row in rows]
+
+    async def purge_actions(self, before: float) -> int:
+        return await self._purge("purge_actions", before)
+
+    async def _execute(self, statement: str, **values: object) -> int:
+        """Run one statement in a transaction whose time is `now`; how many rows it changed."""
+        return await self._database.write(
+            lambda tx: tx.execute(statement, **{"now": tx.now, **values})
+        )
+
+    async def _purge(self, statement: str, before: float) -> int:
+        count = 0
+        while batch := await self._execute(statement, before=before, most=PURGE_BATCH):
+            count += batch
+        return count
+
+
+def _named(tenant: str, route: str, key: str, id: str) -> dict[str, str]:  # noqa: A002
+    """A request, by column. Of its key only a hash is stored: it is only compared, and may name a
+    person."""
+    hashed = hashlib.sha256(f"{tenant}\x1f{route}\x1f{key}".encode()).hexdigest()
+    return {"tenant": tenant, "route": route, "key": hashed, "id": id}
+
+
+def _key_of(row: Row) -> ApiKey:
+    return ApiKey(
+        id=row["id"],
+        tenant=row["tenant"],
+        name=row["name"],
+        scopes=frozenset(map(KeyScope, row["scopes"].split())),
+        created_at=row["created_at"],
+        revoked_at=row["revoked_at"],
+        last_used_at=row["last_used_at"],
+        requests_per_minute=row["requests_per_minute"],
+    )
+
+
+def _beginning_of(row: Row, fingerprint: str) -> Beginning:
+    """What a request is told that finds a row under its key."""
+    if row["fingerprint"] != fingerprint:
+        return Conflict()
+    if row["status"] is None:
+        return InProgress(row["id"], row["made"])
+    headers = tuple((name, value) for name, value in json.loads(row["headers"]))
+    return Done(row["status"], headers, row["body"])
+
+
+def _action_of(row: Row) -> Action:
+    detail, outcome = json.loads(row["detail"]), ActionOutcome(row["outcome"])
+    return Action(**dict(row) | {"detail": detail, "outcome": outcome})

@@ -1,0 +1,145 @@
+"""Puts the engine of a worker process together: each part is given those that come before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.claims import Claims
+from penstock.engine.context import Services
+from penstock.engine.dispatcher import Dispatcher
+from penstock.engine.endings import Endings
+from penstock.engine.enqueuer import Enqueuer
+from penstock.engine.events import EngineEvents
+from penstock.engine.handlers import Handlers
+from penstock.engine.listeners import CancelListener, ReadyListener
+from penstock.engine.loop_lag import LoopLag
+from penstock.engine.loop_monitor import LoopWatch
+from penstock.engine.membership import Membership
+from penstock.engine.parking import Parking
+from penstock.engine.permits import PermitBroker
+from penstock.engine.prober import Prober
+from penstock.engine.queue_health import QueueHealth
+from penstock.engine.running import Running
+from penstock.engine.service import Repeated, Service
+from penstock.engine.settler import Settler
+from penstock.engine.status import EngineStatus
+from penstock.engine.ticker import tickers
+from penstock.engine.waiters import JobWaiters
+from penstock.engine.watchdog import Watchdog
+from penstock.engine.worker import WorkerParts, Workers
+from penstock.model.settings import Settings
+from penstock.outbound.http import HttpClient
+from penstock.outbound.web_address import parse_allow
+from penstock.ports.queue import JobQueue
+
+CHORE_UPKEEPS = 4
+"""Chores are done once in this many times of upkeep: nobody's job waits for them."""
+
+Chore = Callable[[], Awaitable[None]]
+"""Something to be done now and then where workers run."""
+
+
+@dataclass(slots=True, frozen=True)
+class Engine:
+    """The parts that have to be started and stopped, or are asked from outside."""
+
+    events: EngineEvents
+    claims: Claims
+    running: Running
+    watchdog: Watchdog
+    health: QueueHealth
+    status: EngineStatus
+    membership: Membership
+    waiters: JobWaiters
+    services: Services
+    dispatcher: Dispatcher
+    workers: Workers
+    loop_watch: LoopWatch
+    background: Sequence[Service]
+    ticking: Sequence[Service]
+    """Make jobs, so they end first."""
+
+
+def assemble(
+    queue: JobQueue,
+    handlers: Handlers,
+    settings: Settings,
+    enqueuer: Enqueuer,
+    chores: Sequence[Chore],
+    max_workers: int,
+    state: Any,
+) -> Engine:
+    """Nothing is started, and the queue has not been asked for anything. `state` is what the
+    lifespan has yielded."""
+    events = EngineEvents()
+    settler = Settler(settings, events)
+    claims = Claims(settings.internal_queue, settler, events, queue.now)
+    running = Running(events)
+    endings = Endings(running, settler, handlers, settings)
+    watchdog = Watchdog(running, endings, queue.now)
+    health, lag = QueueHealth(), LoopLag()
+    loop_watch = LoopWatch(lag, running, events, queue.now)
+    ticking = tickers(queue, handlers, enqueuer, settings)
+    status = EngineStatus(claims, running, health, lag, loop_watch, ticking)
+    membership = Membership(
+        queue,
+        list(handlers),
+        max_workers,
+        settings,
+        events,
+        settler,
+        claims,
+        running,
+        watchdog,
+        status,
+    )
+    permits = PermitBroker(membership, settler, queue.lane_config, settings.poll_seconds)
+    waiters = JobWaiters(queue)
+    parking = Parking(claims, running, watchdog, waiters)
+    client = HttpClient(parse_allow(settings.fetch_allow), settings.contact, settings.trace_hosts)
+    loop = asyncio.get_running_loop()
+    services = Services(settler, running, enqueuer, permits, client, parking, loop, state)
+    dispatcher = Dispatcher(
+        queue,
+        settings,
+        handlers,
+        events,
+        settler,
+        claims,
+        running,
+        membership,
+        permits,
+        health,
+    )
+    parts = WorkerParts(
+        handlers, claims, running, membership, endings, watchdog, loop_watch, services
+    )
+    pause = settings.upkeep_seconds
+    background = [
+        ReadyListener(queue, claims, permits),
+        CancelListener(queue, settings.poll_seconds, membership, claims, running, watchdog),
+        Repeated("upkeep", membership.upkeep, pause),
+        # Apart from the upkeep: a probe may hang for its whole time-out.
+        Repeated("probe", Prober(membership).probe_troubled, pause),
+        lag,
+        *(Repeated("chore", chore, CHORE_UPKEEPS * pause) for chore in chores),
+    ]
+    return Engine(
+        events,
+        claims,
+        running,
+        watchdog,
+        health,
+        status,
+        membership,
+        waiters,
+        services,
+        dispatcher,
+        Workers(max_workers, events, parts),
+        loop_watch,
+        background,
+        [Repeated("ticker", ticker, CHORE_UPKEEPS * pause) for ticker in ticking],
+    )

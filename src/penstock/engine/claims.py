@@ -1,0 +1,143 @@
+"""The jobs that a process has claimed and not started yet, and when to claim more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from penstock.engine.events import EngineEvents
+from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.settler import Settler
+from penstock.ports.queue import Lease, Outcome, Ref, Settlement
+
+
+class Claims:
+    """Filled by the dispatcher, and by queues that lease jobs unasked: it is their `Inbox`. Emptied
+    by workers."""
+
+    def __init__(
+        self, maxsize: int, settler: Settler, events: EngineEvents, now: Callable[[], float]
+    ) -> None:
+        self.internal_queue = InternalQueue(maxsize=maxsize)
+        self._settler = settler
+        self._events = events
+        self._now = now
+        self._timers: dict[Ref, tuple[asyncio.TimerHandle, Lease]] = {}
+        self.held: dict[str, Lease] = {}
+        """The newest lease of each job (by id) here, until the queue has answered for its end."""
+        self.crashed: set[Ref] = set()
+        """Jobs here with a crash on their record; at most one, and those back from waiting."""
+        self.in_lanes: set[Ref] = set()
+        """Jobs here that hold a permit: about to start, or running."""
+        self._dropped: set[int] = set()
+        """Jobs (by seq) claimed ahead that have been cancelled since."""
+        self.open = True
+        """Whether more may be claimed."""
+        self.likely = self.likely_in_lanes = True
+        """There may be something to claim, without a lane or in one: not known to be empty."""
+
+    def ready(self) -> None:
+        """There may be something to claim."""
+        self.likely = self.likely_in_lanes = True
+        self._events.due.set()
+
+    def close(self) -> None:
+        """Claim no more."""
+        self.open = False
+        self._events.due.set()
+
+    def put(self, leases: Sequence[Lease]) -> None:
+        """Start jobs that were leased to this process, or give back those it has no room for."""
+        for lease in leases:
+            before = self.held.get(lease.id)
+            if before is not None and before.ref == lease.ref:
+                self._leased_again(before, lease)
+                continue
+            self.held[lease.id] = lease
+            if lease.crashes:
+                self.crashed.add(lease.ref)
+            # Closed while the trip was under way, or no room after all.
+            if not self.open or self.internal_queue.full():
+                self.hand_back(lease)
+            elif lease.lane:
+                self._start_on_time(lease)
+            else:
+                self.internal_queue.put_nowait(lease)
+
+    def _leased_again(self, before: Lease, lease: Lease) -> None:
+        """The queue has forgotten a claim of ours, because its server crashed or a replica took
+        over that lagged, and has leased the job here once more. Its run is good for both, unless
+        somebody has enqueued another job with the same id since: then only a new membership can
+        tell the two apart."""
+        if (lease.enqueued_at, lease.payload) != (before.enqueued_at, before.payload):
+            self._events.lapsed.set()
+
+    def _start_on_time(self, lease: Lease) -> None:
+        """A permit may lie slightly ahead; its job waits here, and no worker with it."""
+        self.in_lanes.add(lease.ref)
+        delay = lease.start_at - self._now()
+        if delay <= 0:
+            self.internal_queue.put_nowait(lease)
+            return
+
+        def due() -> None:
+            del self._timers[lease.ref]
+            if self.internal_queue.full():
+                self.hand_back(lease)
+            else:
+                self.internal_queue.put_nowait(lease)
+
+        timer = asyncio.get_running_loop().call_later(delay, due)
+        self._timers[lease.ref] = (timer, lease)
+
+    @property
+    def timed(self) -> int:
+        """How many jobs wait for the start that their permit allows."""
+        return len(self._timers)
+
+    def waiting(self) -> list[Lease]:
+        """Every job that is here and has not started."""
+        return self.internal_queue.waiting() + [lease for _, lease in self._timers.values()]
+
+    def take_waiting(self) -> list[Lease]:
+        """Every job that is here and has not started; it starts no more."""
+        taken = [lease for _, lease in self._timers.values()]
+        for timer, _ in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        return taken + self.internal_queue.take_older(0)
+
+    def hand_back(self, lease: Lease, outcome: Outcome = Outcome.HANDED_BACK) -> None:
+        """End a lease whose job was not started."""
+        self.ended(lease)
+        self._settler.add(Settlement(lease, outcome), None)
+
+    def ended(self, lease: Lease) -> None:
+        """The lease has ended here, one way or another."""
+        self.in_lanes.discard(lease.ref)
+        if lease.crashes:
+            self.crashed.discard(lease.ref)
+            self.ready()  # another of its kind may run now
+
+    def settled(self, lease: Lease) -> None:
+        """The queue has answered for its end."""
+        if self.held.get(lease.id) is lease:
+            del self.held[lease.id]
+
+    def drop(self, cancelled: set[int]) -> None:
+        """These jobs, of all that are here and not running, have been cancelled."""
+        self._dropped = cancelled
+
+    def dropped(self, lease: Lease) -> bool:
+        """Whether it has been cancelled. Asked once, when it is about to start."""
+        if lease.seq not in self._dropped:
+            return False
+        self._dropped.discard(lease.seq)
+        return True
+
+    def void(self) -> None:
+        """Every lease is lost."""
+        self.take_waiting()
+        self.held.clear()
+        self.crashed.clear()
+        self.in_lanes.clear()
