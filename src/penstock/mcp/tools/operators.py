@@ -19,7 +19,7 @@ from penstock.model.access import KeyScope
 from penstock.model.job import Job
 from penstock.research.job_ids import log_of
 
-MOST = 100
+MAX_LISTED = 100
 NAMED = 100
 """Ids that are told of those redriven."""
 
@@ -111,7 +111,7 @@ async def list_dead_letters(
     task_id: Annotated[
         str | None, Field(max_length=64, description="Only jobs of this research task.")
     ] = None,
-    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, DeadLetterList]:
     """List jobs that failed for good, with why. Nothing more is done about them until they are
@@ -167,7 +167,7 @@ async def redrive(
 
 async def lane_status(
     desk: ReadDesk,
-    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 50,
     cursor: Annotated[str | None, Field(max_length=512)] = None,
 ) -> Annotated[CallToolResult, LaneList]:
     """Show the outside services in use (lanes): how much waits for each, how fast each may be
