@@ -50,12 +50,16 @@ def create(
     Only a hash of the secret is stored. Standard output has nothing but the secret, for
     KEY=$(penstock keys create ci).
     """
+    from penstock.model.access import new_key
+
+    wanted: dict[str, Any] = {
+        "tenant": tenant,
+        "scopes": scope,
+        "requests_per_minute": requests_per_minute,
+    }
+    new_key(name, **wanted)  # refuses what is wrong before there is a queue
     with opened(queue, config, "keys", create=True) as (app, run):
-        key, secret = run(
-            app.keys.create(
-                name, tenant=tenant, scopes=scope, requests_per_minute=requests_per_minute
-            )
-        )
+        key, secret = run(app.keys.create(name, **wanted))
     if as_json:
         print_json({**_as_dict(key), "secret": secret.reveal()})
         return
