@@ -43,7 +43,7 @@ async def main(folder: str) -> None:
 
         again = await app.rerun(job.id)  # a new job; its rerun_of is the old one
         done = await app.wait(again.id, timeout=30)
-        assert (done.result, done.parent_id) == ("tea ordered", job.id)
+        assert (done.result, done.rerun_of) == ("tea ordered", job.id)
         assert most == 1
 
         lane = await app.limit_lane("shop", {"max_parallel": 4})
