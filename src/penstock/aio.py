@@ -1,4 +1,4 @@
-"""Ending asyncio tasks for certain."""
+"""Cancels asyncio tasks reliably."""
 
 from __future__ import annotations
 

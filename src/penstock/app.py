@@ -1,4 +1,4 @@
-"""Penstock: what a user of the library holds in hand."""
+"""The public API of the library: `Penstock`."""
 
 from __future__ import annotations
 
@@ -272,19 +272,20 @@ class Penstock(Operations):
         return await self._enqueuer.enqueue_many(kind, payloads, keys=keys, **options)
 
     async def get(self, job_id: str) -> Job:
-        """The job as it stands now, or JobNotFound."""
+        """Return the current state of a job. Raises JobNotFound."""
         jobs = await self.queue.get([job_id])
         if job_id not in jobs:
             raise JobNotFound(job_id)
         return jobs[job_id]
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
-        """The job once it is completed, failed or cancelled; WaitTimeout after `timeout` s."""
+        """Wait until the job is completed, failed or cancelled, and return it. Raises
+        WaitTimeout after `timeout` seconds."""
         return await self._waiters.wait(job_id, timeout)
 
     async def result(self, job_id: str, timeout: float | None = None) -> Any:
-        """What the job's handler has returned, once it is there. JobFailed if the job failed,
-        JobCancelled if it was cancelled, WaitTimeout after `timeout` s."""
+        """Wait for the job and return its result. Raises JobFailed if it failed, JobCancelled if
+        it was cancelled, WaitTimeout after `timeout` seconds."""
         job = await self.wait(job_id, timeout)
         match job.state:
             case JobState.FAILED:
@@ -309,8 +310,8 @@ class Penstock(Operations):
         limit: int = 100,
         before: str | None = None,
     ) -> list[Job]:
-        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`. The times are seconds
-        since 1970: from `enqueued_after` on, and earlier than `enqueued_before`."""
+        """List jobs, newest first. `kind` may be a pattern such as `ingest.*`. Times are seconds
+        since 1970: at or after `enqueued_after`, and before `enqueued_before`."""
         where = JobFilter(
             states=None if states is None else [JobState(state) for state in states],
             kind=kind,
@@ -325,7 +326,7 @@ class Penstock(Operations):
         return await self.queue.find(where, limit, before)
 
     async def cancel(self, job_id: str) -> Job:
-        """Cancel a job, and its children that are not detached; the job as it stands then, which
+        """Cancel a job and its children that are not detached. Returns its state afterwards: it
         may have finished just before."""
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
@@ -340,16 +341,16 @@ class Penstock(Operations):
     async def stop_log(
         self, log: str, *, tenant: str = "default", running: bool = False, whole: bool = False
     ) -> Stopped:
-        """Let a log take no more jobs, and cancel those of it that are queued; with `running`,
-        also those that run. Others finish, and none is run again. LogStopped for whoever
-        enqueues more, until `reopen_log`. With `whole`, running jobs finish with their children:
-        those they have, and those they still make."""
+        """Stop a log: it takes no more jobs, and its queued jobs are cancelled; with `running`,
+        running ones too. Otherwise running jobs finish, and none is run again. Enqueueing more
+        raises LogStopped until `reopen_log`. With `whole`, running jobs finish together with
+        their children, including those they still enqueue."""
         if running and whole:
             raise ValidationError("give running=True or whole=True, not both")
         return await self.queue.stop(tenant, log, running=running, whole=whole)
 
     async def reopen_log(self, log: str, *, tenant: str = "default") -> None:
-        """Let a stopped log take jobs again. What was cancelled has to be enqueued anew."""
+        """Let a stopped log take jobs again. Cancelled jobs have to be enqueued again."""
         await self.queue.reopen(tenant, log)
 
     async def changes(
@@ -361,7 +362,7 @@ class Penstock(Operations):
         wait: float = 0.0,
         limit: int = 1000,
     ) -> list[Change]:
-        """Entries of the log after version `since`; waits up to `wait` s for the first."""
+        """Entries of the log after version `since`; waits up to `wait` seconds for the first."""
         if wait > 0:
             await self._log_waiters.wait(tenant, log, since, wait)
         return await self.queue.changes(tenant, log, since, limit)
@@ -375,7 +376,7 @@ class Penstock(Operations):
         limit: int = 1000,
     ) -> list[FeedEntry]:
         """Changes of all logs of a tenant after a position, or from the oldest kept (about an
-        hour); waits up to `wait` s for the first. `feeds.follow` is for a stream of them."""
+        hour); waits up to `wait` seconds for the first. To stream them, use `feeds.follow`."""
         start = await self.queue.feed_end(tenant) if after is None and wait > 0 else after
         found = await self.queue.feed(tenant, after, limit)
         if found or wait <= 0:
@@ -387,8 +388,9 @@ class Penstock(Operations):
         return []
 
     async def drain(self, timeout: float | None = None) -> None:
-        """Wait until no job is queued (also for later) or running: of the kinds registered
-        here, or of any kind if none is. WaitTimeout after `timeout` seconds."""
+        """Wait until no job is queued (including scheduled ones) or running: of the kinds
+        registered here, or of any kind if there are none. Raises WaitTimeout after `timeout`
+        seconds."""
         listener = self.queue.listen(Topic.FINISHED)
         try:
             async with asyncio.timeout(timeout):
@@ -424,7 +426,7 @@ class Penstock(Operations):
     async def running(
         self, *, kinds: Sequence[str] | None = None
     ) -> AsyncIterator[JobOrchestrator]:
-        """Run jobs in this process for as long as the block lasts; then stop gracefully."""
+        """Run jobs in this process while the block lasts, then stop gracefully."""
         async with self:
             await self.apply_lanes()
             orchestrator = self.orchestrator(kinds=kinds)

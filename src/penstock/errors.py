@@ -330,13 +330,16 @@ class Unavailable(Answered, PenstockError):
     public = "a required service is unreachable"
 
     lane: str | None = None
-    """Where it happened; set by the permit it happened under."""
+    """Where it happened, if not in the lane of the permit it happened under."""
     address: str | None = None
     """host:port of what could not be reached, for the probe."""
     status: int | None = None
     """The HTTP status, if there was an answer."""
-    told = False
-    """The lane has learnt of it: the permit it happened under has been given back."""
+
+    def __init__(self, *args: object, lane: str | None = None, address: str | None = None) -> None:
+        super().__init__(*args)
+        self.lane = lane
+        self.address = address
 
 
 class RateLimited(Unavailable):
@@ -345,8 +348,14 @@ class RateLimited(Unavailable):
     resets_after: float | None = None
     """In how many seconds the provider's count starts anew, if it said so."""
 
-    def __init__(self, message: str = "rate limited", retry_after: float | None = None) -> None:
-        super().__init__(message, retry_after)
+    def __init__(
+        self,
+        message: str = "rate limited",
+        retry_after: float | None = None,
+        *,
+        lane: str | None = None,
+    ) -> None:
+        super().__init__(message, retry_after, lane=lane)
         self.message = message
         self.retry_after = retry_after
 
@@ -498,7 +507,10 @@ class AuthenticationError(Answered, PermanentError):
     status: int | None = None
     """The HTTP status, if there was an answer."""
     lane: str | None = None
-    told = False
+
+    def __init__(self, *args: object, lane: str | None = None) -> None:
+        super().__init__(*args)
+        self.lane = lane
 
 
 class HttpError(Answered, PermanentError):
@@ -508,7 +520,6 @@ class HttpError(Answered, PermanentError):
     """
 
     lane: str | None = None
-    told = False
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message, status)

@@ -177,7 +177,7 @@ def test_what_is_asked_wrongly_is_said_on_the_form_which_keeps_it(
     look.page.get_by_label("Collections").fill("mills, rivers")
     look.page.get_by_label("Time limit in seconds").fill("0.1")
     look.page.get_by_role("button", name="Ask", exact=True).click()
-    look.says(re.compile(r"seconds is 1 to \d+"), "[role=alert]")
+    look.says(re.compile(r"seconds must be 1 to \d+"), "[role=alert]")
     expect(look.page.get_by_role("textbox", name="Question")).to_have_value("물레방아는 누가 썼나?")
     expect(look.page.get_by_label("Collections")).to_have_value("mills, rivers")
     look.page.get_by_label("Time limit in seconds").fill("soon")

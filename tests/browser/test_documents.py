@@ -100,7 +100,7 @@ def test_files_are_chosen_and_sent_one_by_one_each_with_what_came_of_it(
     expect(rows).to_have_count(3)
     expect(rows.filter(has_text="wheel.txt")).to_contain_text("accepted")
     expect(rows.filter(has_text="石臼.md")).to_contain_text("accepted")
-    expect(rows.filter(has_text="huge.txt")).to_contain_text("not accepted: it is over 200 kB")
+    expect(rows.filter(has_text="huge.txt")).to_contain_text("upload failed: larger than 200 kB")
     for name in ("wheel.txt", "石臼"):
         look.says(re.compile(f"{name}.*mills.*completed.*1 chunk", re.S), "#live tbody tr")
     rows.filter(has_text="wheel.txt").get_by_role("link", name="Open").click()
@@ -117,7 +117,7 @@ def test_files_are_dropped_and_what_could_not_be_sent_is_tried_again(
     rows = look.find("#uploads li")
     expect(rows).to_have_count(2)
     for one in (rows.first, rows.last):
-        expect(one).to_contain_text("not accepted: the server could not be reached")
+        expect(one).to_contain_text("upload failed: the server could not be reached")
     look.page.unroute("**/documents")
     look.complaints.clear()  # the browser tells of what was cut
     for one in (rows.first, rows.last):
@@ -131,7 +131,7 @@ def test_what_the_server_does_not_take_is_told_at_the_file(board: Board, served:
     look = board.look("/documents").live()
     look.find("#upload input[name=collection]").fill("w" * 300)
     look.page.evaluate(DROP, [["one.txt"], 1])
-    expect(look.find("#uploads li")).to_contain_text("not accepted: body.collection")
+    expect(look.find("#uploads li")).to_contain_text("upload failed: body.collection")
     assert len(look.complaints) == 1  # the browser tells of the 422
 
 
@@ -257,7 +257,7 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     assert doomed.count() == 1
     doomed.get_by_role("button", name="Delete").click()
     look.ask("Confirm")
-    look.says("The document doomed was deleted.")
+    look.says("Document doomed deleted.")
     watcher.says("no document 'doomed'")
     look.open("/actions").live().says(re.compile("document.delete.*doomed", re.S))
     look.fine()
@@ -267,7 +267,7 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     plain.press("Delete")
     plain.says("Delete document doomed")
     plain.press("Confirm")
-    plain.says("The document doomed was deleted.")
+    plain.says("Document doomed deleted.")
 
 
 def test_filters_are_kept_in_the_address(board: Board, served: Served) -> None:
@@ -276,7 +276,7 @@ def test_filters_are_kept_in_the_address(board: Board, served: Served) -> None:
     look = board.look("/documents").live()
     look.find("[role=search] input[name=collection]").last.fill("attic")
     look.page.get_by_label("completed").check()
-    look.press("Show")
+    look.press("Apply")
     look.page.wait_for_url(re.compile("collection=attic.*state=completed"))
     look.page.reload()
     expect(look.find("#live tbody tr")).to_have_count(1)
@@ -295,10 +295,10 @@ def test_chunks_are_paged_and_what_was_masked_is_marked(board: Board, served: Se
     look.says('"shelf": 7')
     assert "sesame" not in look.page.content()
     expect(look.find(".chunk")).to_have_count(20)
-    look.press("After")
+    look.press("Next")
     look.live()
     expect(look.find("#chunk-20")).to_be_visible()
-    look.press("Before")
+    look.press("Previous")
     expect(look.find("#chunk-0")).to_be_visible()
     look.fine()
 
@@ -363,7 +363,7 @@ def test_hostile_text_is_text_in_every_field(board: Board, served: Served) -> No
     look.says("accepted", "#uploads .badge")
     harmless(look)
     look.page.evaluate(DROP, [["\u202etxt.\x1bpdf"], 1])
-    look.says("not accepted: id must be 1 to 240 printable characters", "#uploads")
+    look.says("upload failed: id must be 1 to 240 printable characters", "#uploads")
     look.complaints.clear()  # the browser tells of the 422
     harmless(look)
 
@@ -375,7 +375,7 @@ def test_who_may_only_read_reads_and_changes_nothing(board: Board, served: Serve
     locked = board.host.serve("--no-workers", app="board:app", require_key=True)
     look = signed_in(board, locked, reader)
     look.open("/documents").live()
-    offered = ["Pause updates", "Search", "Show"]
+    offered = ["Pause updates", "Search", "Apply"]
     assert look.find("main button:visible").all_inner_texts() == offered
     look.open("/documents/kept").live().says("A text that is kept.", "#chunk-0")
     assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]

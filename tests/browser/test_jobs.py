@@ -42,10 +42,10 @@ def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Serve
     look.find("summary").get_by_text("More filters").click()
     look.page.get_by_label("Log", exact=True).fill("trip")
     look.page.get_by_label("Priority").select_option("high")
-    look.press("Show")
+    look.press("Apply")
     shows(look, "fail", "add")
     look.page.get_by_label("completed").check()
-    look.press("Show")
+    look.press("Apply")
     shows(look, "add")
     assert "state=completed" in look.page.url
     look.page.reload()
@@ -114,7 +114,7 @@ def test_what_was_confirmed_is_done_whatever_has_become_of_the_form(
     look.find("#ask[open]").wait_for()
     look.page.evaluate(f"const form = document.querySelector('#live form[data-confirm]'); {news}")
     look.ask("Confirm")
-    look.says("1 job was cancelled.")
+    look.says("1 job cancelled.")
     assert job(board, job_id).state == "cancelled"
     look.fine()
 
@@ -139,7 +139,7 @@ def test_all_that_match_are_changed_at_once(board: Board, served: Served) -> Non
     kept = board.enqueue("add", log="other", delay=3600)
     look = board.look("/jobs?log=all").live()
     look.find("#all-matching summary").click()
-    look.press("Cancel all that match")
+    look.press("Cancel all matching")
     assert "jobs that match the filters" in look.ask("Confirm")
     look.says("70 jobs cancelled.")
     assert job(board, ids[0]).state == "cancelled"
@@ -184,7 +184,7 @@ def test_the_page_of_a_dead_letter_tells_every_try_and_redriving_keeps_them(
     ).first.click()
     look.says("raise ValueError(message)")
     look.press("Redrive")
-    look.says("1 job was queued again.")
+    look.says("1 job queued again.")
     look.says("attempt 1")
     look.says("redriven")
     look.fine()
@@ -197,7 +197,7 @@ def test_a_queued_job_says_why_it_waits_and_until_when(board: Board, served: Ser
     look.says("a worker process that handles kind 'nobody.knows'")
     look.press("Cancel")
     assert look.ask("Confirm") == "Cancel this job?"
-    look.says("1 job was cancelled.")
+    look.says("1 job cancelled.")
     look.press("Rerun")
     look.says("New job enqueued.")
     look.says("Rerun of")
@@ -256,7 +256,7 @@ def test_who_may_only_read_is_offered_nothing_and_refused(board: Board) -> None:
     locked = board.host.serve("--no-workers", require_key=True)
     look = board.look(None, served=locked).sign_in(reader)
     look.open("/jobs").live()
-    assert look.find("main button:visible").all_inner_texts() == ["Pause updates", "Show"]
+    assert look.find("main button:visible").all_inner_texts() == ["Pause updates", "Apply"]
     look.open(f"/jobs/{job_id}").live()
     assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]
     look.says("read only", "body")
@@ -279,7 +279,7 @@ def test_nothing_is_destroyed_without_a_question(board: Board, served: Served) -
     look.says("Cancel this job?")
     assert job(board, job_id).state == "queued"
     look.press("Confirm")
-    look.says("1 job was cancelled.")
+    look.says("1 job cancelled.")
 
 
 def test_a_hundred_thousand_jobs_are_listed_quickly(board: Board, served: Served) -> None:

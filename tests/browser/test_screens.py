@@ -89,7 +89,7 @@ def test_a_lane_is_paused_and_resumed(board: Board, served: Served) -> None:
     look = board.look("/lanes").live()
     row = look.find("tr").filter(has_text="catalogue")
     row.get_by_role("button", name="Pause").click()
-    look.says("Lane catalogue is paused")
+    look.says("Lane catalogue paused")
     waiting = board.enqueue("look.up")
     look.live().says(re.compile(r"Waiting\s*1 jobs"))
     other = board.look("/").live()
@@ -127,7 +127,7 @@ def test_dead_letters_are_redriven_and_discarded_by_what_they_died_of(
     row = look.find("tr").filter(has_text="KeyError")
     row.get_by_role("button", name="Discard").click()
     assert "with all history" in look.ask("Confirm")
-    look.says("1 job was discarded.")
+    look.says("1 job discarded.")
     assert look.find("tr").filter(has_text="KeyError").count() == 0
     row = look.find("tr").filter(has_text="ValueError")
     expect(row).to_contain_text("no water in mill")
@@ -150,7 +150,7 @@ def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Serve
         look.find(f"#pick-{job_id}").check()
     look.page.get_by_role("button", name="Cancel", exact=True).click()
     look.ask("Confirm")
-    look.says("1 job was cancelled. 1 not:")
+    look.says("1 job cancelled. 1 skipped:")
     look.open("/actions").live()
     newest = look.find("tbody tr").first
     expect(newest).to_contain_text("jobs.cancel")
@@ -221,5 +221,5 @@ def test_the_keyboard_is_enough(board: Board, served: Served) -> None:
     look.find("#ask[open]").wait_for()
     look.page.keyboard.press("Tab")
     look.page.keyboard.press("Enter")
-    look.says("1 job was cancelled.")
+    look.says("1 job cancelled.")
     look.fine()

@@ -88,7 +88,9 @@ async def test_stream_that_breaks_off_is_an_outage_and_keeps_what_came(
         try:
             await streamed(phases(model)[Phase.ANSWER], ctx, pieces)
         except Unavailable as error:
-            return [error.lane, error.told]
+            report = ctx.lanes.reports.of(error)
+            assert report is not None
+            return [report.lane, report.told]
         return []
 
     assert (await desk.run(work)).result == ["llm.answer", True]

@@ -38,7 +38,8 @@ async def test_lane_is_paused_also_where_the_handler_catches_the_refusal(
         try:
             await ctx.http.get(server.url("/"), patience=0)
         except RateLimited as error:
-            return error.told
+            report = ctx.lanes.reports.of(error)
+            return report is not None and report.told
         return False
 
     assert (await desk.run(work)).result is True

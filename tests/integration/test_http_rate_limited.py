@@ -90,7 +90,8 @@ async def refused(ctx: JobContext, url: str, **options: Any) -> bool:
     try:
         await ctx.http.post(url, **options)
     except RateLimited as error:
-        return error.told
+        report = ctx.lanes.reports.of(error)
+        return report is not None and report.told
     return False
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock import JobState, Penstock
-from penstock.adapters.sqlite.database import sql
+from penstock.adapters.sqlite.transaction import sql
 from penstock.documents.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter

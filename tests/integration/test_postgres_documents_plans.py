@@ -76,10 +76,10 @@ class Watched:
         if not name.startswith("fetch"):
             return plain
 
-        async def explained(statement: str, *values: Any) -> Any:
+        async def explained(statement: str, *values: Any, timeout: float | None = None) -> Any:
             rows = await self._connection.fetch(f"{self._explain} {statement}", *values)
             self.plans.append("\n".join(row[0] for row in rows))
-            return await plain(statement, *values)
+            return await plain(statement, *values, timeout=timeout)
 
         return explained
 

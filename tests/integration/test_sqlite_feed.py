@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.adapters.sqlite import SqliteQueue
-from penstock.adapters.sqlite.database import sql
+from penstock.adapters.sqlite.transaction import sql
 from penstock.errors import ValidationError
 from penstock.ports.queue import FEED_SECONDS
 from tests.conformance.support import add

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.adapters.sqlite import SqliteQueue
+from penstock.adapters.sqlite import SqliteQueue, schema
 from penstock.adapters.sqlite import database as database_module
 from penstock.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.model.job import JobState
@@ -113,14 +113,12 @@ async def test_old_file_is_brought_up_to_date_with_its_jobs(
         job = await add_one(queue)
     today = version_of(path)
     package = tmp_path / "package"
-    for folder in ("migrations", "sql"):
-        (package / folder).mkdir(parents=True)
-        source = Path(database_module.__file__).parent / folder
-        for file in source.glob("*.sql"):
-            (package / folder / file.name).write_text(file.read_text())
+    (package / "migrations").mkdir(parents=True)
+    for file in (Path(schema.__file__).parent / "migrations").glob("*.sql"):
+        (package / "migrations" / file.name).write_text(file.read_text())
     step = package / "migrations" / "9998_tomorrow.sql"
     step.write_text("-- a comment; with a semicolon\nCREATE TABLE tomorrow (x TEXT DEFAULT ';');\n")
-    monkeypatch.setattr(database_module, "files", lambda name: package)
+    monkeypatch.setattr(schema, "files", lambda name: package)
 
     async with opened(path) as queue:
         assert list(await queue.get([job.id])) == [job.id]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.adapters.sqlite import SqliteQueue, claim, permits, probes, settle
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.transaction import Transaction, sql
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import LaneCommand, News, PermitRequest, Report

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-from penstock.adapters.sqlite import SqliteQueue, claim, pick, selection
-from penstock.adapters.sqlite.database import Transaction, connect, sql
+from penstock.adapters.sql import selection
+from penstock.adapters.sqlite import SqliteQueue, claim, pick
+from penstock.adapters.sqlite.database import connect
 from penstock.adapters.sqlite.documents.vectors import Matrix
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.model.job import JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Want
@@ -145,7 +147,7 @@ SINGLE = {
     "pending": {"member": 1, "now": NOW},
     "overdue": {"now": NOW, "error": "{}", "record": "{}", "history_limit": 100, "limit": 10},
     "aged": {"lane": "", "kind": "k1", "band": 90, "before": NOW, "limit": 100, "heads": 1000},
-    "redrive": {"seq": 1, "now": NOW, "record": "{}", "history_limit": 100},
+    "redrive_jobs": {"seqs": "[1]", "now": NOW, "record": "{}", "history_limit": 100},
 }
 
 
@@ -200,8 +202,8 @@ def test_children_of_a_cancelled_job_are_found_by_index(connection: sqlite3.Conn
     connection.execute("BEGIN IMMEDIATE")
     recorder = Recorder(connection)
     running = [one for (one,) in connection.execute("SELECT id FROM jobs WHERE state = 'running'")]
-    cancelled = selection.cancel(recorder, JobFilter(ids=running[:100]))
-    assert selection.cancel_children(recorder)
+    cancelled = run(selection.cancel(recorder.shared, JobFilter(ids=running[:100])))
+    assert run(selection.cancel_children(recorder.shared))
     connection.execute("ROLLBACK")
 
     assert len(cancelled) == 100
@@ -244,6 +246,11 @@ def test_cost_of_a_claim_does_not_follow_the_backlog(
     assert claim_steps(connection, tmp_path) <= 1.2 * small
 
 
+def work_left(connection: sqlite3.Connection, kinds: list[str]) -> bool:
+    values = {"kinds": json.dumps(kinds)}
+    return bool(connection.execute(sql("any_work_of"), values).fetchone()[0])
+
+
 @pytest.mark.parametrize("lane", ["", "host:a"])
 def test_whether_work_is_left_does_not_follow_the_backlog_of_other_kinds(
     connection: sqlite3.Connection, lane: str
@@ -252,12 +259,12 @@ def test_whether_work_is_left_does_not_follow_the_backlog_of_other_kinds(
     connection.execute("UPDATE jobs SET holder = NULL, state = 'completed' WHERE ready = 0")
     kinds = [kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM jobs")]
     with counted(connection) as steps:
-        assert not selection.work_left(connection, ["other"])
+        assert not work_left(connection, ["other"])
     assert len(steps) < 30
     for kind in kinds:
-        assert selection.work_left(connection, ["other", kind])
+        assert work_left(connection, ["other", kind])
     connection.execute("UPDATE jobs SET ready = 0, state = 'completed' WHERE kind <> ?", kinds[:1])
-    assert [selection.work_left(connection, [kind]) for kind in kinds[:2]] == [True, False]
+    assert [work_left(connection, [kind]) for kind in kinds[:2]] == [True, False]
 
 
 @pytest.mark.parametrize("others", [10, 300])
@@ -309,6 +316,9 @@ FILTERS = {
 def test_filter_goes_by_index(connection: sqlite3.Connection, name: str) -> None:
     where, indexes = FILTERS[name]
     text, values = selection.condition(where)
-    steps = plan(connection, f"SELECT seq FROM jobs WHERE {text}", values)
+    given = {
+        name: json.dumps(one) if isinstance(one, list) else one for name, one in values.items()
+    }
+    steps = plan(connection, sql(f"SELECT seq FROM jobs WHERE {text}"), given)
 
     assert any("USING" in step and indexes[0] in step for step in steps), steps

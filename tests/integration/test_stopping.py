@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobOrchestrator, JobState, Penstock
+from penstock import Job, JobContext, JobState, Penstock
+from penstock.engine.listeners import CancelListener
 from tests.conformance.support import BACKENDS
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.waiting import PATIENCE, look_on, until
@@ -212,10 +213,10 @@ async def test_cancelling_what_runs_is_no_warning(
     """Also where a run ends before it hears of it, so that its outcome is refused."""
     caplog.set_level(logging.INFO, "penstock")
 
-    async def deaf(self: JobOrchestrator, bench: object) -> None:
+    async def deaf(self: CancelListener) -> None:
         return None
 
-    monkeypatch.setattr(JobOrchestrator, "_interrupt_cancelled", deaf)
+    monkeypatch.setattr(CancelListener, "_look", deaf)
     app = farm.bare()
 
     @app.job("work", max_retries=0)

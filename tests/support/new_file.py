@@ -6,7 +6,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from penstock.adapters.sqlite.database import connect, migrate
+from penstock.adapters.sqlite.database import connect
+from penstock.adapters.sqlite.schema import migrate
 
 
 def make_file(path: Path) -> None:

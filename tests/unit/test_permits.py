@@ -10,6 +10,7 @@ import pytest
 from penstock.engine.permit_queue import PermitHolder
 from penstock.engine.permits import PermitBroker
 from penstock.errors import LaneBusy, QueueUnavailable, RateLimited
+from penstock.lanes.reports import LaneReports
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from tests.support.waiting import PATIENCE
@@ -28,7 +29,7 @@ class Queue:
         self.trouble: list[Exception | Busy] = []
         self.known = asyncio.Event()
         this = cast(Any, self)  # the membership and its member, and the settler
-        self.desk = PermitBroker(this, this, lambda name: LaneConfig(), 0.05)
+        self.desk = PermitBroker(this, this, LaneReports(), lambda name: LaneConfig(), 0.05)
 
     @property
     def member(self) -> "Queue":

@@ -1,1 +1,1 @@
-"""The ports fulfilled by real things."""
+"""Implementations of the ports: databases, models, browsers, files."""

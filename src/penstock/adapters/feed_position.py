@@ -1,4 +1,4 @@
-"""Positions in a feed, as text. Each kind of queue has a form of its own."""
+"""Parses positions in a feed; each kind of queue has its own form."""
 
 from __future__ import annotations
 

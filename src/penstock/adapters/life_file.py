@@ -1,4 +1,4 @@
-"""Proof of life: a file a process keeps locked for as long as it lives.
+"""Proof of life: a file that a process keeps locked while it lives.
 
 Data model of a life file:
     16 bytes   magic

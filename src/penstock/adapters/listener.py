@@ -1,4 +1,4 @@
-"""One who waits for wake-ups, on whatever queue."""
+"""A listener for wake-ups, the same for every queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders for the user that runs Penstock alone, whatever the umask.
+"""Creates files and directories that only the current user can read, whatever the umask.
 
 A queue holds payloads and the hashes of keys, originals are unmasked: other users of the machine
 are to read neither. What is there already keeps its mode; `penstock doctor` says where that is too

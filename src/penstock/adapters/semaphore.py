@@ -1,4 +1,4 @@
-"""Places that callers take in turn."""
+"""A fair semaphore that knows how many wait for it."""
 
 from __future__ import annotations
 

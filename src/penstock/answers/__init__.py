@@ -1,1 +1,1 @@
-"""Questions answered from documents, each sentence with where it is from."""
+"""Answers to questions, from documents, with citations."""

@@ -1,4 +1,4 @@
-"""The evidence for an answer: each passage once, numbered, and cut to what a model can read."""
+"""The evidence for an answer: passages deduplicated, numbered, and cut to the model's context."""
 
 from __future__ import annotations
 

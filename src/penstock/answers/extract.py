@@ -1,4 +1,4 @@
-"""An answer without a model: sentences of what was found, as they are, each with its citation."""
+"""Extractive answers: sentences quoted from the evidence, with citations, without a model."""
 
 from __future__ import annotations
 

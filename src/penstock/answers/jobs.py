@@ -1,4 +1,4 @@
-"""The jobs of an answer: what they are called and given, and by which id they are found.
+"""Names, payloads and ids of the jobs of an answer.
 
 Each phase is one job, in the lane of its model; `answers.web` goes before the search where the web
 is asked. Beside each phase runs a clock: a job for later, which goes on without a model when the

@@ -1,5 +1,5 @@
-"""The librarian in this process: looks among the documents, asks a model whether it is enough, and
-looks again for what is missing.
+"""The librarian in this process: searches the documents, asks a model whether the evidence is
+sufficient, and searches again for what is missing.
 
 Three rounds at most, and two more to recover where nothing was found or something is missing; none
 begins after the errand's time, and no model is waited for beyond it. Without a model it looks once.

@@ -1,4 +1,4 @@
-"""Asking a model for something that can be read."""
+"""Calls a model until its reply can be parsed."""
 
 from __future__ import annotations
 

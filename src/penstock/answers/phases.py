@@ -1,4 +1,4 @@
-"""The phases of an answer, each a job: plan, look, write.
+"""The phases of an answer, each a job: plan, search, write.
 
 A phase stores what came of it, then has the next one enqueued. Interrupted anywhere it is run
 again, and goes on from what is stored. What a model does not do in time, or cannot, is done without

@@ -1,4 +1,4 @@
-"""A question taken apart: what it asks one after the other, and which of its words only ask."""
+"""Splits a question into its parts, and finds the words that only ask."""
 
 from __future__ import annotations
 

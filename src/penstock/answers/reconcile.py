@@ -1,4 +1,4 @@
-"""No answer waits for ever: what was interrupted between the queue and the store is mended.
+"""Repairs answers that were interrupted between the queue and the store.
 
 A process can die between storing an answer and enqueueing its next job. A job, and the clock of its
 phase, can both end without having the last word: cancelled by hand, or failed too often. Each

@@ -1,4 +1,4 @@
-"""Sentences, and the citations in them."""
+"""Splits text into sentences, and finds their citations."""
 
 from __future__ import annotations
 

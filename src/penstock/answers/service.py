@@ -1,4 +1,4 @@
-"""`app.answers`: questions in, and out again as answers that say where they have it from."""
+"""`app.answers`: answers questions from documents, with citations."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ them is told, once."""
 
 
 class Answers:
-    """The answers of an app. What is done for them is done by jobs; see `phases`.
+    """The answers of an app. Their work is done by jobs; see `phases`.
 
-    Unknown ids, and those of other tenants, raise AnswerNotFound; what cannot be right raises
-    ValidationError, with a sentence that says what can be.
+    Unknown ids, and those of other tenants, raise AnswerNotFound; invalid arguments raise
+    ValidationError, with a message that says what is valid.
     """
 
     def __init__(self, tools: AnswerDeps, logs: LogWaiters, seconds: float) -> None:
@@ -69,10 +69,10 @@ class Answers:
         tenant: str = "default",
         answer_id: str | None = None,
     ) -> Answer:
-        """Have a question answered within so many seconds (the setting `answer_seconds` unless
-        given); returns at once, and the answer comes whether anybody waits for it or not.
-        `collections` of the documents: all unless given. `answer_id`, 32 hex digits, makes it
-        idempotent: the answer that has it is given back."""
+        """Ask a question, to be answered within `seconds` (default: the setting
+        `answer_seconds`). Returns at once; the answer is made whether anybody waits for it or
+        not. `collections` of documents: default all. `answer_id`, 32 hex digits, makes it
+        idempotent: an existing answer with that id is returned."""
         question, rank = " ".join(question.split()), Priority.parse(priority)
         if not 0 < len(question) <= QUESTION_LIMIT:
             raise ValidationError(f"a question must be 1 to {QUESTION_LIMIT:,} characters")
@@ -111,9 +111,9 @@ class Answers:
         since: int | None = None,
         tenant: str = "default",
     ) -> AnswerView:
-        """The answer as it stands. With `wait`, up to so many seconds (300 at most) for a change
-        after version `since`, or after now; at once where there was one, where it is over, and
-        where there is none."""
+        """Return the current state of an answer. With `wait`, wait up to that many seconds (300
+        at most) for a change after version `since`, or after now; returns at once if there was
+        one, or if it is finished."""
         if not 0 <= wait <= MAX_WAIT:
             raise ValidationError(f"wait must be 0 to {MAX_WAIT:g} s")
         view = await self._snapshots.get(tenant, answer_id)
@@ -125,7 +125,8 @@ class Answers:
     async def wait(
         self, answer_id: str, *, timeout: float | None = None, tenant: str = "default"
     ) -> Answer:
-        """The answer once it is over; WaitTimeout after `timeout` seconds."""
+        """Wait until the answer is finished, and return it. Raises WaitTimeout after `timeout`
+        seconds."""
         try:
             async with asyncio.timeout(timeout):
                 view = await self._snapshots.get(tenant, answer_id)
@@ -146,8 +147,8 @@ class Answers:
         limit: int = 1000,
         tenant: str = "default",
     ) -> list[Change]:
-        """What its log tells after version `since`; waits up to `wait` s for the first. Of its
-        jobs nothing is told: see EVENTS for what is."""
+        """Entries of its log after version `since`; waits up to `wait` seconds for the first.
+        Changes of its jobs are left out: see EVENTS."""
         if not 0 <= wait <= MAX_WAIT:
             raise ValidationError(f"wait must be 0 to {MAX_WAIT:g} s")
         if not 0 < limit <= MAX_LISTED:
@@ -168,8 +169,8 @@ class Answers:
                 await self._logs.wait(tenant, log, since, left)
 
     async def cancel(self, answer_id: str, *, tenant: str = "default") -> Answer:
-        """Give a question up; the answer as it stands then, which may have been over just before.
-        Whatever is being done for it is ended within about a second."""
+        """Cancel a question. Returns its state afterwards: it may have finished just before. Its
+        work ends within about a second."""
         tools = self._tools
         while True:
             answer = await tools.store.get(tenant, answer_id)
@@ -198,8 +199,8 @@ class Answers:
     async def answers(
         self, *, tenant: str = "default", limit: int = 100, before: str | None = None
     ) -> list[Answer]:
-        """The newest first, without what was found; `before` is the id of the last one of the page
-        before."""
+        """List answers, newest first, without evidence; `before` is the id of the last one of
+        the previous page."""
         if not 0 < limit <= MAX_LISTED:
             raise ValidationError(f"limit must be 1 to {MAX_LISTED}")
         return await self._tools.store.answers(tenant, limit, before)

@@ -1,4 +1,4 @@
-"""Putting the answers of an app together."""
+"""Builds the answers service of an app."""
 
 from __future__ import annotations
 

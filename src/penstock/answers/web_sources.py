@@ -1,5 +1,4 @@
-"""`sources: web`: what others have published is looked for, and read into the documents, before the
-documents are searched.
+"""`sources: web`: searches the web and reads the pages into the documents before they are searched.
 
 It is a research task like any other, made of the plan's queries. It has half of the time there is
 for searching; what is not read by then is left. The job only waits, so it has no lane.

@@ -1,4 +1,4 @@
-"""An answer as it is written: told in pieces while a model writes it, then checked as a whole."""
+"""Streams an answer while a model writes it, then validates the whole."""
 
 from __future__ import annotations
 

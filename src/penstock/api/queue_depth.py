@@ -1,4 +1,4 @@
-"""Queue depth limits: beyond them new work is refused rather than promised."""
+"""Queue depth limits: beyond them new work is rejected."""
 
 from __future__ import annotations
 

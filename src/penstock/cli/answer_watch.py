@@ -1,4 +1,4 @@
-"""An answer while it is made: what happens on stderr, its text on stdout as it comes."""
+"""Follows an answer: progress on stderr, its text on stdout as it is written."""
 
 from __future__ import annotations
 

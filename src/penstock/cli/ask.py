@@ -1,4 +1,4 @@
-"""`penstock ask`: a question, answered with what was found and where."""
+"""`penstock ask`: answers a question, with citations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock config`: what the settings are, and who said so."""
+"""`penstock config`: the settings, and where each comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock doctor`: is each configured part as it should be, and if not, what to do."""
+"""`penstock doctor`: checks every configured component."""
 
 from __future__ import annotations
 

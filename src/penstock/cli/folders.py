@@ -1,4 +1,4 @@
-"""Folders that `penstock ingest --watch` follows: what appears in them, changes, and goes.
+"""Directories that `penstock ingest --watch` follows: new, changed and deleted files.
 
 The truth is what a look at all of them finds. inotify only says when to look; where there is none,
 or not for so many folders, they are looked at again and again.

@@ -1,4 +1,4 @@
-"""`penstock ingest`: documents in, from files, folders, addresses and standard input."""
+"""`penstock ingest`: adds documents from files, directories, URLs and standard input."""
 
 from __future__ import annotations
 

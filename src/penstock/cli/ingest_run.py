@@ -1,4 +1,4 @@
-"""One run of `penstock ingest`: accept what is given, do the work, follow it to its end."""
+"""One run of `penstock ingest`: accepts documents, runs the jobs, and follows them to the end."""
 
 from __future__ import annotations
 

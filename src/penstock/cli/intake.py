@@ -1,4 +1,4 @@
-"""`penstock intake`: requests that come as messages."""
+"""`penstock intake`: reads requests from message brokers."""
 
 from __future__ import annotations
 

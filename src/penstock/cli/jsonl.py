@@ -1,4 +1,4 @@
-"""Jobs from a file: one JSON object a line."""
+"""Reads jobs from a file, one JSON object per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock librarian`: the search loop of answers as a service of its own."""
+"""`penstock librarian`: serves the search loop of answers."""
 
 from __future__ import annotations
 

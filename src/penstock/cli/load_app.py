@@ -1,4 +1,4 @@
-"""Finding the app that `MODULE:APP` names, and saying what is wrong when it is not there."""
+"""Imports the app that `MODULE:APP` names, or explains what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock mcp`: tools for the agent that started this process, on its standard streams."""
+"""`penstock mcp`: MCP tools on standard input and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock periodic`: which jobs the clock enqueues, and when."""
+"""`penstock periodic`: periodic jobs and their ticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock research`: a question, and what others have published about it."""
+"""`penstock research`: searches a question at several providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock search`: passages that answer a question, and where they are."""
+"""`penstock search`: passages that answer a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock serve`: the HTTP API, and workers beside it."""
+"""`penstock serve`: the HTTP API with workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue, opened for the length of one command."""
+"""Opens a queue for the duration of one command."""
 
 from __future__ import annotations
 

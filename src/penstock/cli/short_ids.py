@@ -1,4 +1,4 @@
-"""Ids of jobs that are not given whole: their beginning or end will do, as tables show it."""
+"""Resolves abbreviated job ids, by their beginning or end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Working on a research task in the process of a command, and following it to its end."""
+"""Runs a research task in the process of a command, and follows it to the end."""
 
 from __future__ import annotations
 

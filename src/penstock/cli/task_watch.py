@@ -1,4 +1,4 @@
-"""A research task while it is worked on: live on a terminal, else a line for every change."""
+"""Follows a research task: live on a terminal, otherwise a line per change."""
 
 from __future__ import annotations
 

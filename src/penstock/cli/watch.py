@@ -1,4 +1,4 @@
-"""Following jobs as they change: live on a terminal, else a line for every change."""
+"""Follows jobs: live on a terminal, otherwise a line per change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock worker`: a process that runs jobs until it is told to stop."""
+"""`penstock worker`: a process that runs jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with rate limits of APIs, made into lanes:
+"""Converts files with rate limits of APIs to lanes:
 
     apis:
       openalex:

@@ -1,4 +1,4 @@
-"""YAML files whose every value knows its line, so that errors can name it."""
+"""YAML files in which every value knows its line, for error messages."""
 
 from __future__ import annotations
 

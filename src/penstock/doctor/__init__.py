@@ -1,1 +1,1 @@
-"""`penstock doctor`: looks at each configured part, and says what to do. Changes nothing."""
+"""`penstock doctor`: checks every configured component, and says what to do. Read-only."""

@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are told. A new one is a function here."""
+"""All checks, in the order of the report. A new check is a function here."""
 
 from __future__ import annotations
 

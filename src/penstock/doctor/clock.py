@@ -1,4 +1,4 @@
-"""This machine's clock against a server's."""
+"""Compares this machine's clock with a server's."""
 
 from __future__ import annotations
 

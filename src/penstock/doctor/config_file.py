@@ -1,4 +1,4 @@
-"""The config file: where it is, and who else can read secrets in it."""
+"""Checks the config file: where it is, and who else can read its secrets."""
 
 from __future__ import annotations
 

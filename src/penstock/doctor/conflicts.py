@@ -1,4 +1,4 @@
-"""Settings that are allowed and do not go together."""
+"""Checks for settings that are valid but conflict."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The queue and the store: looked at past the ports, because opening one may bring its tables up to
-date, and that is not a doctor's business."""
+"""Checks the queue and the store, bypassing the ports: opening one may migrate its tables."""
 
 from __future__ import annotations
 

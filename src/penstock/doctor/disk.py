@@ -1,4 +1,4 @@
-"""Folders that something is kept in: writable, on a disk with room, not open to everybody."""
+"""Checks directories: writable, enough disk space, not world-readable."""
 
 from __future__ import annotations
 

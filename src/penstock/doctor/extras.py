@@ -1,4 +1,4 @@
-"""Whether what is configured is installed."""
+"""Checks that the libraries of configured features are installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP server: where it would listen, and whether somebody has a key for it."""
+"""Checks the HTTP server: its port, and whether there is an API key."""
 
 from __future__ import annotations
 

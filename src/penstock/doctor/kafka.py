@@ -1,4 +1,4 @@
-"""Kafka, from which requests are taken in."""
+"""Checks the Kafka intake."""
 
 from __future__ import annotations
 

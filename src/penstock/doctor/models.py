@@ -1,4 +1,4 @@
-"""Language models: whether their server is there, takes the key, and knows them."""
+"""Checks language models: reachable, key accepted, model known."""
 
 from __future__ import annotations
 

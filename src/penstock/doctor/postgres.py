@@ -1,4 +1,4 @@
-"""A queue or a store in PostgreSQL."""
+"""Checks a queue or a store in PostgreSQL."""
 
 from __future__ import annotations
 

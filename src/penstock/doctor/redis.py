@@ -1,4 +1,4 @@
-"""A queue in Redis or Valkey."""
+"""Checks a queue in Redis or Valkey."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every check at once, each within its time; what one of them runs into hides no other."""
+"""Runs all checks concurrently, each with a time limit; a failure of one hides no other."""
 
 from __future__ import annotations
 

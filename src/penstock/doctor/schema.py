@@ -1,4 +1,4 @@
-"""The tables of a database against what this code knows."""
+"""Compares the schema version of a database with this code."""
 
 from __future__ import annotations
 

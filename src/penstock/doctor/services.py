@@ -1,4 +1,4 @@
-"""The librarian, the browser, and search providers."""
+"""Checks the librarian, the browser, and search providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue or a store in a SQLite file."""
+"""Checks a queue or a store in a SQLite file."""
 
 from __future__ import annotations
 

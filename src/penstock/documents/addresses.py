@@ -1,4 +1,4 @@
-"""Documents that are still to be fetched.
+"""Documents that are still to be fetched from a URL.
 
 What is asked for, the address above all, may hold personal data or a secret (`?user=...`,
 `?token=...`), and the workers need it as it is. So it is kept where originals are, and is the

@@ -1,4 +1,4 @@
-"""Where a text may be cut, and how well: paragraphs before sentences, sentences before words.
+"""Ranks the places where a text may be split: paragraphs, then sentences, then words.
 
 A boundary is the offset behind a break: the blanks of a break belong to what is before them, so
 that pieces put side by side are the text again.

@@ -1,4 +1,4 @@
-"""Text cut into chunks of bounded size that overlap by a known measure.
+"""Splits text into chunks of bounded size and overlap.
 
     chunk(text)  ->  [Chunk, Chunk, ...]
         start, end      offsets in `text`: text[start:end] is the chunk's text, nothing trimmed. The

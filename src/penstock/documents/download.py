@@ -1,4 +1,4 @@
-"""Fetches an address into the blob store, in a job.
+"""Downloads a URL into the blob store, in a job.
 
 Whatever is told of it on the way out of here is masked: a server may be called by a number, chooses
 where its redirects lead, and names its files.
@@ -93,9 +93,8 @@ async def _content(tools: IngestDeps, address: ObjectAddress) -> AsyncIterator[b
         said = f"{bucket}: the object is not there, or may not be read with these credentials"
         raise FetchError(said, 403) from None
     except StoreUnavailable as error:
-        away = Unavailable(str(error))
-        away.address, away.lane = error.address, f"{BUCKET_LANE}{bucket}"
-        raise away from error
+        lane = f"{BUCKET_LANE}{bucket}"
+        raise Unavailable(str(error), lane=lane, address=error.address) from error
 
 
 async def lane_of_host(tools: IngestDeps, host: str) -> str:

@@ -1,4 +1,4 @@
-"""Small documents share requests to the embedder.
+"""Batches the chunks of small documents into shared requests to the embedder.
 
 One of the jobs that embed at the moment makes the request, in its own name and with its own permit;
 the others hand it their texts, leave the lane to jobs that would come along too, and wait. It goes

@@ -1,4 +1,4 @@
-"""The embedder of an app: inside its jobs, and for questions.
+"""The embedder of an app, for jobs and for questions.
 
 Both keep to its lane. Nobody's search waits for an embedder in trouble: while its breaker is open
 a question is refused at once, and the one that is the next try goes on without its search.

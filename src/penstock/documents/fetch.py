@@ -1,4 +1,4 @@
-"""The job before the two: fetch what a document's address holds, then go on as an upload does.
+"""`ingest.fetch`: fetches a document's URL, then continues like an upload.
 
 The document has its generation since it was accepted. So a fetch that took long can tell that it is
 late, and what it brought is dropped. Interrupted anywhere, it is run again from the start; once the

@@ -1,4 +1,4 @@
-"""The jobs of a document: what they are called and given, and by which id they are found.
+"""Names, payloads and ids of the jobs of a document.
 
 A job's id follows from the original and the generation. So a document's jobs can be asked for
 without having been noted anywhere, and enqueueing one twice makes one.

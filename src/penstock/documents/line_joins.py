@@ -1,4 +1,4 @@
-"""Lines that end only because the page does: which go on in the next one.
+"""Decides which line breaks of a page are only wrapping, and joins those lines.
 
 A line goes on in the next where it stands right above it, in letters of the same size, and the
 next word would not have fitted; in doubt a small letter decides. Rows of tables, items of lists and

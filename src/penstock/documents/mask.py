@@ -1,4 +1,4 @@
-"""Personal data in a text replaced by labels, before anything else sees the text.
+"""Replaces personal data in a text by labels, before anything else sees the text.
 
     mask("전화010-1234-5678로")  ->  Masked
         text    "전화[PHONE]로"

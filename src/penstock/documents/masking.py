@@ -1,4 +1,4 @@
-"""From what was parsed to what may be stored: masked."""
+"""Masks a parsed document, so that it may be stored."""
 
 from __future__ import annotations
 

@@ -92,9 +92,7 @@ class IngestDeps:
         except StoreUnavailable as error:
             if self.blobs_lane is None:
                 raise
-            away = Unavailable(str(error))
-            away.address, away.lane = error.address, self.blobs_lane
-            raise away from error
+            raise Unavailable(str(error), lane=self.blobs_lane, address=error.address) from error
 
     async def let_go(self, blob: str) -> None:
         """Delete an original, unless a document still needs it."""

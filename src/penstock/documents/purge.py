@@ -1,4 +1,4 @@
-"""Vectors of texts that are gone, and of models that were replaced, do not stay for ever."""
+"""Deletes vectors of deleted texts and of replaced models."""
 
 from __future__ import annotations
 

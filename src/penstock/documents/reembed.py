@@ -1,4 +1,4 @@
-"""Another embedder: the old model's vectors serve until every text has one of the new.
+"""Re-embeds all texts for a new model; the old vectors are used until then.
 
 A process that is configured for another model says so once, when it starts; so of two that differ
 the one that was started last has its way. The vectors are the checkpoint: a run that is cut short

@@ -1,4 +1,4 @@
-"""`ingest.scan`: pages that are pictures, read one after another, in a job of their own.
+"""`ingest.scan`: reads scanned pages one after another, in a separate job.
 
 Each page that was read is kept, masked: that is the checkpoint. A rerun reads only what is missing,
 so a long document takes several runs, and no page is paid for twice. When none is missing, what was

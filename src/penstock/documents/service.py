@@ -1,4 +1,4 @@
-"""`app.documents`: documents in, and out again as what they say."""
+"""`app.documents`: adds, searches and deletes documents."""
 
 from __future__ import annotations
 
@@ -161,11 +161,10 @@ class Documents:
         weights: Weights | None = None,
         seconds: float | None = None,
     ) -> SearchResult:
-        """The passages that answer best, by their words and by what they mean; none where nothing
-        has to do with the question (settings `search_min_*`). The question is masked too: it goes
-        to the embedder, and what it names is masked in every passage. Personal data in it is not
-        looked for, and `note` says so. TimeoutError after `seconds`, which the store is told
-        too."""
+        """Return the passages that best answer the question, by keywords and by meaning; none if
+        nothing is relevant (settings `search_min_*`). The question is masked too, because it
+        goes to the embedder. Personal data in it is not searched for, and `note` says so. Raises
+        TimeoutError after `seconds`, which also limits the store."""
 
         def masked() -> tuple[str, Scope]:
             names = self._names
@@ -384,9 +383,9 @@ class Documents:
         tenant: str = "default",
         priority: PriorityName = "medium",
     ) -> Document:
-        """Try a failed document again, from its original, or from its address where that was not
-        fetched. What went wrong stays on it until it is published. BlobMissing where the original
-        is gone: add it again."""
+        """Retry a failed document from its original, or from its URL if that was not fetched.
+        Its error is kept until it is published. Raises BlobMissing if the original is gone: add
+        it again."""
         rank = Priority.parse(priority)
         document = await self.get(id, collection=collection, tenant=tenant)
         ref = document.ref
@@ -419,7 +418,7 @@ class Documents:
         return tuple(dict.fromkeys(masked))
 
     async def mask(self, texts: Sequence[str]) -> list[str]:
-        """Texts of any kind without the personal data in them."""
+        """Mask the personal data in texts of any kind."""
         mask = self._tools.mask
         return await self._tools.masked(
             lambda: [mask(storable(text)).text for text in texts], _size(*texts)
@@ -455,7 +454,7 @@ class Documents:
         tenant: str = "default",
         timeout: float | None = None,
     ) -> Document:
-        """The document once it is completed or failed."""
+        """Wait until the document is completed or failed, and return it."""
         ref = await self._ref(tenant, collection, id)
         log = log_of(ref)
         try:
@@ -479,7 +478,8 @@ class Documents:
         limit: int = 100,
         before: int | None = None,
     ) -> list[Document]:
-        """The newest first; `before` is the generation of the last one of the page before."""
+        """List documents, newest first; `before` is the generation of the last one of the
+        previous page."""
         if collection is not None:
             where = collection
             collection = await self._tools.masked(lambda: self._names.collection(where))
@@ -503,7 +503,7 @@ class Documents:
         return await self._tools.documents.collections(tenant, id)
 
     async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
-        """How many documents are being worked on, in these collections or in all."""
+        """Number of documents being processed, in these collections or in all."""
         return await self._tools.documents.in_progress(tenant, collections)
 
     async def chunks(
@@ -513,7 +513,7 @@ class Documents:
         collection: str = DEFAULT_COLLECTION,
         tenant: str = "default",
     ) -> list[StoredChunk]:
-        """What of a document can be found, in order."""
+        """The indexed chunks of a document, in order."""
         document = await self.get(id, collection=collection, tenant=tenant)
         return await self._tools.documents.chunks(document.ref)
 
@@ -524,7 +524,7 @@ class Documents:
         collection: str = DEFAULT_COLLECTION,
         tenant: str = "default",
     ) -> None:
-        """Remove a document, whatever is being done with it."""
+        """Delete a document, in any state."""
         ref = await self._ref(tenant, collection, id)
         blob = await self._tools.documents.delete(ref)
         if blob is None:

@@ -1,1 +1,1 @@
-"""Dispatcher, workers, settler: what makes jobs run."""
+"""The engine: dispatcher, workers, settler."""

@@ -1,4 +1,4 @@
-"""Puts the engine of a worker process together: each part is given those that come before it."""
+"""Builds the engine of a worker process: each part gets the ones before it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitBroker
 from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
+from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.service import Repeated, Service
 from penstock.engine.settler import Settler
@@ -30,6 +31,7 @@ from penstock.engine.ticker import tickers
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
+from penstock.lanes.reports import LaneReports
 from penstock.model.settings import Settings
 from penstock.outbound.http import HttpClient
 from penstock.outbound.web_address import parse_allow
@@ -78,7 +80,8 @@ def assemble(
     settler = Settler(settings, events)
     claims = Claims(settings.internal_queue, settler, events, queue.now)
     running = Running(events)
-    endings = Endings(running, settler, handlers, settings)
+    reports = LaneReports()
+    endings = Endings(running, settler, reports, handlers, settings)
     watchdog = Watchdog(running, endings, queue.now)
     health, lag = QueueHealth(), LoopLag()
     loop_watch = LoopWatch(lag, running, events, queue.now)
@@ -86,7 +89,7 @@ def assemble(
     status = EngineStatus(claims, running, health, lag, loop_watch, ticking)
     membership = Membership(
         queue,
-        list(handlers),
+        sorted(handlers),
         max_workers,
         settings,
         events,
@@ -96,12 +99,13 @@ def assemble(
         watchdog,
         status,
     )
-    permits = PermitBroker(membership, settler, queue.lane_config, settings.poll_seconds)
+    permits = PermitBroker(membership, settler, reports, queue.lane_config, settings.poll_seconds)
     waiters = JobWaiters(queue)
     parking = Parking(claims, running, watchdog, waiters)
     client = HttpClient(parse_allow(settings.fetch_allow), settings.contact, settings.trace_hosts)
     loop = asyncio.get_running_loop()
     services = Services(settler, running, enqueuer, permits, client, parking, loop, state)
+    room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(
         queue,
         settings,
@@ -113,6 +117,7 @@ def assemble(
         membership,
         permits,
         health,
+        room,
     )
     parts = WorkerParts(
         handlers, claims, running, membership, endings, watchdog, loop_watch, services

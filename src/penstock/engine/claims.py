@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from penstock.engine.events import EngineEvents
 from penstock.engine.internal_queue import InternalQueue
@@ -29,7 +29,7 @@ class Claims:
         """Jobs here with a crash on their record; at most one, and those back from waiting."""
         self.in_lanes: set[Ref] = set()
         """Jobs here that hold a permit: about to start, or running."""
-        self._dropped: set[int] = set()
+        self.dropped: set[int] = set()
         """Jobs (by seq) claimed ahead that have been cancelled since."""
         self.open = True
         """Whether more may be claimed."""
@@ -119,21 +119,12 @@ class Claims:
             self.crashed.discard(lease.ref)
             self.ready()  # another of its kind may run now
 
-    def settled(self, lease: Lease) -> None:
-        """The queue has answered for its end."""
-        if self.held.get(lease.id) is lease:
-            del self.held[lease.id]
-
-    def drop(self, cancelled: set[int]) -> None:
-        """These jobs, of all that are here and not running, have been cancelled."""
-        self._dropped = cancelled
-
-    def dropped(self, lease: Lease) -> bool:
-        """Whether it has been cancelled. Asked once, when it is about to start."""
-        if lease.seq not in self._dropped:
-            return False
-        self._dropped.discard(lease.seq)
-        return True
+    def settled(self, leases: Iterable[Lease]) -> None:
+        """The queue has answered for their end."""
+        held = self.held
+        for lease in leases:
+            if held.get(lease.id) is lease:
+                del held[lease.id]
 
     def void(self) -> None:
         """Every lease is lost."""

@@ -93,8 +93,8 @@ class JobContext(Generic[State]):
 
     @property
     def deadline(self) -> float:
-        """When this run is cut short: the job's timeout or its deadline, seconds since 1970. The
-        timeout moves on while the job waits for permits."""
+        """When this run is interrupted, in seconds since 1970: at the job's timeout or its
+        deadline. The timeout is extended while the job waits for permits."""
         return self._run.deadline
 
     @property
@@ -125,19 +125,19 @@ class JobContext(Generic[State]):
 
     @property
     def state(self) -> State:
-        """What the app's `lifespan` has yielded in this process; None without one."""
+        """The value that the app's `lifespan` yielded in this process; None without one."""
         state: State = self._services.state
         return state
 
     @property
     def tenant(self) -> str:
-        """Whose job it is."""
+        """The tenant that owns the job."""
         return self._run.lease.tenant
 
     @property
     def token(self) -> int:
-        """Greater for every later claim of the job. A store that refuses writes with a lesser
-        one than it has seen keeps out a run that was taken for dead and is not."""
+        """The fencing token, increased by every claim of the job. A store that rejects lower
+        tokens than it has seen keeps out a run that was wrongly presumed dead."""
         return self._run.lease.token
 
     @property
@@ -148,13 +148,13 @@ class JobContext(Generic[State]):
 
     @property
     def tick(self) -> float | None:
-        """The time a periodic job was due, in seconds since 1970; None if somebody enqueued it."""
+        """The time a periodic job was due, in seconds since 1970; None for other jobs."""
         lease = self._run.lease
         return tick_of(lease.id, lease.kind, lease.key)
 
     @property
     def attempt(self) -> int:
-        """Which run of the job this is: 1, 2, 3 ..."""
+        """The number of this attempt: 1, 2, 3 ..."""
         return self._run.lease.attempts
 
     @property
@@ -169,15 +169,15 @@ class JobContext(Generic[State]):
 
     @property
     def http(self) -> JobHttp:
-        """Outgoing requests with a permit each, under this job's deadline."""
+        """HTTP client that takes a permit for each request, and observes this job's deadline."""
         client, run, services = self._services.client, self._run, self._services
         again = LanesAgain(services.permits, run, services.parking)
-        return JobHttp(client.get, run, self.lanes, told=client.trace_hosts, again=again)
+        return JobHttp(client.get, run, self.lanes, trace_hosts=client.trace_hosts, again=again)
 
     @property
     def fetch(self) -> JobFetch:
-        """`async with ctx.fetch(url, most=...) as fetched: ...` for addresses that others name:
-        only what is on the open internet is reached, on every hop."""
+        """`async with ctx.fetch(url, most=...) as fetched: ...` for untrusted URLs: only public
+        addresses are reached, on every hop."""
         client = self._services.client
         http = JobHttp(client.guarded, self._run, self.lanes, probed=False)
         return JobFetch(http, client.allow, client.agent)
@@ -193,7 +193,7 @@ class JobContext(Generic[State]):
         return run.permit_used or run.member.now() + seconds <= run.lease.void_at
 
     def progress(self, fraction: float, message: str = "") -> Awaitable[None]:
-        """Say how far the job is, from 0 to 1. Stored up to four times a second."""
+        """Report progress from 0 to 1. Stored up to four times a second."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress is a fraction from 0 to 1, not {fraction!r}")
         self._note(float(fraction), storable(message)[:1000])
@@ -201,8 +201,8 @@ class JobContext(Generic[State]):
 
     @property
     def log(self) -> JobLogger:
-        """`ctx.log("%d pages", n)`, `ctx.log.warning(...)`: a line in the log that is kept with
-        the job and shown with it. At most 64 KiB for each job; then the oldest lines go."""
+        """`ctx.log("%d pages", n)`, `ctx.log.warning(...)`: log lines stored with the job. At
+        most 64 KiB per job; then the oldest lines are dropped."""
         if self._log is None:
             self._log = JobLogger(self._run, lambda line: self._note(None, "", line))
         return self._log
@@ -221,8 +221,8 @@ class JobContext(Generic[State]):
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """`with ctx.stage("embed"): ...`: a part of the run, whose time is told to Prometheus, and
-        which has a span of its own in traces. At most 10 names for each kind."""
+        """`with ctx.stage("embed"): ...`: a part of the run, measured for Prometheus and traced
+        as a span. At most 10 names per kind."""
         begun = runtime.monotonic()
         try:
             with tracing.span(name):
@@ -272,8 +272,7 @@ class JobContext(Generic[State]):
         detached: bool = False,
         **options: Unpack[EnqueueOptions],
     ) -> list[Job]:
-        """Enqueue many children of one kind, up to 10,000 in one transaction; each as by
-        `enqueue`."""
+        """Enqueue many children of one kind, up to 10,000 in one transaction; see `enqueue`."""
         lease = self._run.lease
         deadline = options.get("deadline")
         if deadline is not None:
@@ -325,8 +324,8 @@ class JobContext(Generic[State]):
         return self._services.parking.parked(self._run, timed)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
-        """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result. It is
-        cancelled when the run is cut short."""
+        """For sync handlers: run `ctx.enqueue(...)` and other async methods, and wait for the
+        result. Cancelled when the run is interrupted."""
 
         async def wait() -> T:
             return await awaitable
@@ -344,5 +343,5 @@ class JobContext(Generic[State]):
             run.calls.discard(call)
 
     def run_later(self, delay: float = 1.0, reason: str = "") -> None:
-        """End this run and be run again after `delay` seconds, without spending an attempt."""
+        """End this run and run again after `delay` seconds, without spending an attempt."""
         raise RunLater(delay, reason)

@@ -1,4 +1,4 @@
-"""The dispatcher: the one place of a process that talks to the queue for its workers.
+"""The dispatcher: the only component of a process that talks to the queue for its workers.
 
 Each trip settles what has ended and claims what there is room for. While a trip is under way
 outcomes gather for the next one, so batches grow with the load by themselves.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from penstock import runtime
 from penstock.engine.claims import Claims
@@ -33,42 +34,30 @@ GATHER_SECONDS = 0.005
 """While the workers have jobs at hand, outcomes wait this long for company."""
 
 
+@dataclass(eq=False)
 class Dispatcher(Service):
     """Fills the internal queue, empties the settler."""
 
     name = "dispatcher"
 
-    def __init__(
-        self,
-        queue: JobQueue,
-        settings: Settings,
-        handlers: Handlers,
-        events: EngineEvents,
-        settler: Settler,
-        claims: Claims,
-        running: Running,
-        membership: Membership,
-        permits: PermitBroker,
-        health: QueueHealth,
-    ) -> None:
-        self._queue = queue
-        self._settings = settings
-        self._handlers = handlers
-        self._events = events
-        self._settler = settler
-        self._claims = claims
-        self._running = running
-        self._membership = membership
-        self._permits = permits
-        self._health = health
-        self._room = Room(settings, handlers, claims, running, queue.now)
-        self._finishing = False
+    queue: JobQueue
+    settings: Settings
+    handlers: Handlers
+    events: EngineEvents
+    settler: Settler
+    claims: Claims
+    running: Running
+    membership: Membership
+    permits: PermitBroker
+    health: QueueHealth
+    room: Room
+    _finishing: bool = False
 
     async def finish(self, seconds: float) -> None:
         """End once everything is settled. QueueError or TimeoutError if that was not to be done."""
         assert self.task is not None
         self._finishing = True
-        self._events.due.set()
+        self.events.due.set()
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(self.task)
@@ -78,8 +67,8 @@ class Dispatcher(Service):
     async def run(self) -> None:
         """Until finished. Whatever goes wrong, it goes on: a process without a dispatcher would
         look alive and do nothing."""
-        health = self._health
-        while not (self._finishing and self._settler.empty):
+        health = self.health
+        while not (self._finishing and self.settler.empty):
             try:
                 if await self._turn() and health.failures:
                     health.reached()
@@ -87,39 +76,38 @@ class Dispatcher(Service):
                 health.failed(error)
                 if self._finishing and health.failures >= DEGRADED_AFTER:
                     raise
-                await asyncio.sleep(reconnect_delay(health.failures, self._settings))
+                await asyncio.sleep(reconnect_delay(health.failures, self.settings))
 
     async def _turn(self) -> bool:
         """Make a trip to the queue if there is reason to, else sleep; whether one was made."""
         self._hand_back_waiting()
-        want = self._room.want() if self._claims.open else None
+        want = self.room.want() if self.claims.open else None
         if not (want and want.looks) and not self._settling_due():
             await self._sleep()
             return False
-        load = self._settler.take()
+        load = self.settler.take()
         freed = _freed(load)
         want, gives_way = self._share(want, load, freed)
         if want is not None:
-            self._room.asking(want)
-        member = self._membership.member
+            self.room.asking(want)
+        member = self.membership.member
         exchange = await self._trip(load, want)
-        self._settler.stored(load)
-        for settlement, _ in load.settlements:
-            self._claims.settled(settlement.lease)
+        self.settler.stored(load)
+        self.claims.settled([settlement.lease for settlement, _ in load.settlements])
         if exchange.member:
-            self._claims.put(exchange.leases)
+            self.claims.put(exchange.leases)
             if want is not None:
-                self._room.learn(want, exchange)
-        elif member is self._membership.member:
+                self.room.learn(want, exchange)
+        elif member is self.membership.member:
             # Nothing can be claimed until it has joined again. A trip that took so long that it
             # has by now tells of the membership before.
-            self._events.lapsed.set()
+            self.events.lapsed.set()
         else:
-            self._claims.ready()
-        count_runs(self._running.tally, load.settlements, exchange)
+            self.claims.ready()
+        count_runs(self.running.tally, load.settlements, exchange)
         await self._after(load.settlements, exchange)
         if freed:
-            self._permits.changed()
+            self.permits.changed()
             if gives_way:
                 await asyncio.sleep(0)  # it asks before the next claim
         return True
@@ -128,28 +116,28 @@ class Dispatcher(Service):
         """Slots that are freed go to whoever waits: to jobs in line with this trip, else to
         requests after it. What to ask for, and whether it gives way to requests."""
         if want is not None and load.returned:
-            gives_way = self._permits.comes_first(freed)
-            self._claims.likely_in_lanes = True
-            return want._replace(lanes=0) if gives_way else self._room.want(), gives_way
-        if want is not None and want.lanes and freed and self._permits.comes_first(freed):
+            gives_way = self.permits.comes_first(freed)
+            self.claims.likely_in_lanes = True
+            return want._replace(lanes=0) if gives_way else self.room.want(), gives_way
+        if want is not None and want.lanes and freed and self.permits.comes_first(freed):
             return want._replace(lanes=0), True
         return want, False
 
     async def _trip(self, load: Load, want: Want | None) -> Exchange:
         begun = runtime.monotonic()
         try:
-            exchange = await self._membership.member.exchange(
+            exchange = await self.membership.member.exchange(
                 [settlement for settlement, _ in load.settlements],
                 load.progress,
                 want,
                 load.returned,
             )
         except BaseException:
-            self._settler.put_back(load)
-            self._claims.likely = self._claims.likely_in_lanes = True
+            self.settler.put_back(load)
+            self.claims.likely = self.claims.likely_in_lanes = True
             raise
-        self._health.trips += 1
-        self._health.trip_seconds += runtime.monotonic() - begun
+        self.health.trips += 1
+        self.health.trip_seconds += runtime.monotonic() - begun
         return exchange
 
     async def _after(
@@ -160,7 +148,7 @@ class Dispatcher(Service):
         cancelled = await self._cancelled(exchange.stale)
         for settlement, _ in settled:
             if settlement.run_at:
-                self._room.due_at(settlement.run_at)
+                self.room.due_at(settlement.run_at)
             if stale or settlement.error is not None:
                 lease = settlement.lease
                 tell(
@@ -169,14 +157,14 @@ class Dispatcher(Service):
                     stale=lease.ref in stale,
                     cancelled=lease.id in cancelled,
                     quotes=self._quotes(lease),
-                    names=self._settings.hidden,
+                    names=self.settings.hidden,
                 )
 
     def _quotes(self, lease: Lease) -> bool:
         """Whether the log may say what the error says: those of our own jobs may quote a
         document."""
-        handler = self._handlers[lease.kind]
-        return self._settings.log_errors == "message" and not handler.built_in
+        handler = self.handlers[lease.kind]
+        return self.settings.log_errors == "message" and not handler.built_in
 
     async def _cancelled(self, stale: Sequence[Settlement]) -> set[str]:
         """Which of these were refused because somebody has cancelled the job: that is no trouble,
@@ -184,40 +172,40 @@ class Dispatcher(Service):
         if not stale:
             return set()
         try:
-            jobs = await self._queue.get([settlement.lease.id for settlement in stale])
+            jobs = await self.queue.get([settlement.lease.id for settlement in stale])
         except QueueError:
             return set()
         return {job.id for job in jobs.values() if job.state is JobState.CANCELLED}
 
     def _settling_due(self) -> bool:
         # While the workers have enough at hand, outcomes wait for the next claim's trip.
-        plenty = self._claims.open and not self._claims.internal_queue.empty()
-        return self._settler.due(GATHER_SECONDS if plenty else 0.0)
+        plenty = self.claims.open and not self.claims.internal_queue.empty()
+        return self.settler.due(GATHER_SECONDS if plenty else 0.0)
 
     def _hand_back_waiting(self) -> None:
         """What was claimed ahead and not started in time goes back for others to take."""
-        longest, running = self._settings.prefetch_seconds, self._running
-        for lease in self._claims.internal_queue.take_older(longest):
-            self._claims.hand_back(lease)
+        longest, running = self.settings.prefetch_seconds, self.running
+        for lease in self.claims.internal_queue.take_older(longest):
+            self.claims.hand_back(lease)
             # Whoever takes it, it is not this process: its workers are busy with long jobs.
             running.average_seconds = max(running.average_seconds, longest)
 
     async def _sleep(self) -> None:
-        timeout = self._settings.poll_seconds
-        if self._claims.open and self._room.next_at is not None:
-            timeout = min(timeout, self._room.next_at - self._queue.now())
-        timeout = min(timeout, self._settler.due_in(GATHER_SECONDS))
-        age = self._claims.internal_queue.oldest_age()
+        timeout = self.settings.poll_seconds
+        if self.claims.open and self.room.next_at is not None:
+            timeout = min(timeout, self.room.next_at - self.queue.now())
+        timeout = min(timeout, self.settler.due_in(GATHER_SECONDS))
+        age = self.claims.internal_queue.oldest_age()
         if age is not None:
-            timeout = min(timeout, self._settings.prefetch_seconds - age)
+            timeout = min(timeout, self.settings.prefetch_seconds - age)
         try:
             # Also when the time is up already: the event loop must get its turn.
             async with asyncio.timeout(max(0.0, timeout)):
-                await self._events.due.wait()
+                await self.events.due.wait()
         except TimeoutError:
-            if timeout == self._settings.poll_seconds:
-                self._claims.likely = self._claims.likely_in_lanes = True
-        self._events.due.clear()
+            if timeout == self.settings.poll_seconds:
+                self.claims.likely = self.claims.likely_in_lanes = True
+        self.events.due.clear()
 
 
 def _freed(load: Load) -> set[str]:

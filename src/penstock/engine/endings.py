@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from penstock.engine.handlers import Handlers
 from penstock.engine.log_fields import of_lease
@@ -10,6 +11,7 @@ from penstock.engine.outcomes import failed, interrupted
 from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
+from penstock.lanes.reports import LaneReports
 from penstock.model.settings import Settings
 from penstock.ports.lanes import News, Report, Returned
 from penstock.ports.queue import Outcome, Settlement
@@ -17,46 +19,46 @@ from penstock.ports.queue import Outcome, Settlement
 log = logging.getLogger("penstock")
 
 
+@dataclass(eq=False)
 class Endings:
     """The ends of the runs of a process."""
 
-    def __init__(
-        self, running: Running, settler: Settler, handlers: Handlers, settings: Settings
-    ) -> None:
-        self._running = running
-        self._settler = settler
-        self._handlers = handlers
-        self._settings = settings
+    running: Running
+    settler: Settler
+    reports: LaneReports
+    handlers: Handlers
+    settings: Settings
 
     def failed(self, run: Run, error: BaseException) -> Settlement:
-        return failed(run, error, self._handlers[run.lease.kind], self._settings)
+        handler = self.handlers[run.lease.kind]
+        return failed(run, error, handler, self.settings, self.reports)
 
     def interrupted(self, run: Run, *, stuck: bool) -> None:
         """Settle a run that was cut short. `stuck`: its handler goes on."""
-        handler = self._handlers[run.lease.kind]
-        ended = interrupted(run, handler, self._settings, stuck=stuck)
+        handler = self.handlers[run.lease.kind]
+        ended = interrupted(run, handler, self.settings, self.reports, stuck=stuck)
         if stuck:
             message = "job %s (%s) is settled but its handler is still running"
             log.warning(message, run.lease.id, run.lease.kind, extra=of_lease(run.lease))
-            self._running.stick(run, hold=ended is not None and ended.outcome is Outcome.RETRY)
+            self.running.stick(run, hold=ended is not None and ended.outcome is Outcome.RETRY)
         self.settle(run, ended)
 
     def give_up(self, run: Run) -> None:
         """The handler goes on although it was cancelled: the job does not wait for it."""
-        if self._running.has(run):
-            self._running.end(run)
+        if self.running.has(run):
+            self.running.end(run)
             run.given_up = True
             self.interrupted(run, stuck=True)
-            self._running.freed()
+            self.running.freed()
 
     def settle(self, run: Run, settlement: Settlement | None) -> None:
         if run.slot_again is not None:
-            self._settler.give_back(Returned(run.slot_again, None, 0, 0))
+            self.settler.give_back(Returned(run.slot_again, None, 0, 0))
             run.slot_again = None
         if settlement is not None:
             settlement = self._with_answer(run, settlement)
             run.ended = settlement
-            self._settler.add(settlement, run)
+            self.settler.add(settlement, run)
 
     def _with_answer(self, run: Run, settlement: Settlement) -> Settlement:
         """Let the job's lane learn that a request was answered, however its handler ended."""
@@ -67,5 +69,5 @@ class Endings:
         if report is None:
             return settlement._replace(report=Report(News.SUCCESS))
         if report.lane not in (None, run.lane):
-            self._settler.tell(run, Report(News.SUCCESS))
+            self.settler.tell(run, Report(News.SUCCESS))
         return settlement

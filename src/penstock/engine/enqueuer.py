@@ -1,4 +1,4 @@
-"""From a caller's words to a batch the queue can store."""
+"""Converts a caller's arguments to a batch that the queue can store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""News between the parts of a worker process."""
+"""Events between the parts of a worker process."""
 
 from __future__ import annotations
 

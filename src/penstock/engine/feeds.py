@@ -1,4 +1,4 @@
-"""Following the feeds of tenants: one read of the queue per wake-up serves every follower.
+"""Follows the feeds of tenants: one read of the queue per wake-up serves all followers.
 
 A reader for each tenant that is followed keeps the newest entries. A follower is a place among
 them, so it costs nothing while it waits, and one that does not read holds up nobody: what it has

@@ -1,4 +1,4 @@
-"""The functions that do jobs, by kind."""
+"""Handlers of jobs, by kind."""
 
 from __future__ import annotations
 
@@ -171,6 +171,11 @@ class Handlers(Mapping[str, Handler]):
                 f"{', '.join(sorted(self._handlers)) or 'none'}"
             )
         return chosen
+
+    def prepare(self) -> None:
+        """Do now what would hold up the first jobs."""
+        for handler in self._handlers.values():
+            handler.arguments.prepare()
 
     def __getitem__(self, kind: str) -> Handler:
         return self._handlers[kind]

@@ -1,4 +1,4 @@
-"""`ctx.lanes.permit(name)`: the right to make one request, for code inside a job."""
+"""`ctx.lanes.permit(name)`: permits for requests inside a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from penstock.engine.permit_queue import PermitHolder, Turn
 from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run, undisturbed
 from penstock.errors import HttpError, RateLimited
-from penstock.lanes.reports import report_of
 from penstock.ports.lanes import News, Permit, Report, Returned
 
 
@@ -25,6 +24,7 @@ class JobLanes(PermitHolder):
         self._desk = desk
         self._run = run
         self._parking = parking
+        self.reports = desk.reports
         self.number, self.token, self.id = run.lease.seq, run.lease.token, run.lease.id
         self.slot_lane, self.limit = run.lease.lane, run.limit
 
@@ -53,9 +53,11 @@ class JobLanes(PermitHolder):
                 raise
             except RateLimited as error:
                 # Now, and not with the job's end: its handler may make something else of it.
-                error.lane = name
-                self._desk.tell(run, report_of(error))
-                error.told = True
+                report = Report(
+                    News.RATE_LIMITED, error.retry_after, name, resets_after=error.resets_after
+                )
+                self._desk.tell(run, report)
+                self.reports.note(error, report)
                 raise
             finally:
                 self.free_slot()
@@ -81,7 +83,7 @@ class JobLanes(PermitHolder):
             async with self._desk.hold(name, self, end=end) as permit:
                 yield permit
         except Exception as error:
-            learns = learns and getattr(error, "told", False)
+            learns = learns and self.reports.knows(error)
             raise
         finally:
             if learns:  # of a later request than the one that was answered

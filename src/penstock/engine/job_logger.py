@@ -1,4 +1,4 @@
-"""`ctx.log`: lines that are kept with the job, and go to the log of the process."""
+"""`ctx.log`: log lines stored with the job, and written to the process's log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Hears of changes that any process has made to the queue."""
+"""Listens for changes that other processes make to the queue."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from penstock.engine.claims import Claims
 from penstock.engine.membership import Membership
@@ -20,65 +21,57 @@ HEARD_SECONDS = 0.01
 """Between two looks for permits because something happened somewhere."""
 
 
+@dataclass(eq=False)
 class ReadyListener(Service):
     """There may be something to claim, or a permit to be had."""
 
     name = "ready"
 
-    def __init__(self, queue: JobQueue, claims: Claims, permits: PermitBroker) -> None:
-        self._queue = queue
-        self._claims = claims
-        self._permits = permits
+    queue: JobQueue
+    claims: Claims
+    permits: PermitBroker
 
     async def run(self) -> None:
-        listener = self._queue.listen(Topic.READY)
+        listener = self.queue.listen(Topic.READY)
         try:
             while True:
                 await listener.wait(None)
-                self._claims.ready()
-                self._permits.changed(pause=HEARD_SECONDS)
+                self.claims.ready()
+                self.permits.changed(pause=HEARD_SECONDS)
         finally:
             listener.close()
 
 
+@dataclass(eq=False)
 class CancelListener(Service):
     """Interrupts runs whose job has been cancelled, and lets those claimed ahead not start."""
 
     name = "cancelled"
 
-    def __init__(
-        self,
-        queue: JobQueue,
-        poll_seconds: float,
-        membership: Membership,
-        claims: Claims,
-        running: Running,
-        watchdog: Watchdog,
-    ) -> None:
-        self._queue = queue
-        self._poll_seconds = poll_seconds
-        self._membership = membership
-        self._claims = claims
-        self._running = running
-        self._watchdog = watchdog
+    queue: JobQueue
+    poll_seconds: float
+    membership: Membership
+    claims: Claims
+    running: Running
+    watchdog: Watchdog
 
     async def run(self) -> None:
-        listener = self._queue.listen(Topic.CANCELLED)
+        listener = self.queue.listen(Topic.CANCELLED)
         try:
             while True:
                 # The time-out covers a wake-up that never came, while anything runs.
-                await listener.wait(self._poll_seconds if self._running.runs else None)
+                await listener.wait(self.poll_seconds if self.running.runs else None)
                 await self._look()
         finally:
             listener.close()
 
     async def _look(self) -> None:
         try:
-            cancelled = set(await self._membership.member.cancelled())
+            cancelled = set(await self.membership.member.cancelled())
         except QueueError as error:
             log.debug("cannot check for cancelled jobs: %s", error)
             return
-        runs = [run for run in self._running.runs.values() if run.lease.seq in cancelled]
+        runs = [run for run in self.running.runs.values() if run.lease.seq in cancelled]
         for run in runs:
-            self._watchdog.interrupt(run, Interrupt.CANCELLED)
-        self._claims.drop(cancelled.difference(run.lease.seq for run in runs))
+            self.watchdog.interrupt(run, Interrupt.CANCELLED)
+        self.claims.dropped = cancelled.difference(run.lease.seq for run in runs)

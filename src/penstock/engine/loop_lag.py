@@ -1,4 +1,4 @@
-"""Measures event loop lag: what a handler that does not suspend costs all others."""
+"""Measures event-loop lag, caused by handlers that block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names the job that blocks the event loop, from a thread of its own: nothing else could."""
+"""Detects the job that blocks the event loop, from a separate thread."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""A process as member of the queue: it joins, renews its leases, and joins again after a lapse."""
+"""The membership of a process in the queue: joins, renews its leases, and rejoins after they
+expire."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from penstock import runtime
 from penstock.engine.claims import Claims
 from penstock.engine.events import EngineEvents
-from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Interrupt
 from penstock.engine.running import Running
@@ -24,43 +26,30 @@ from penstock.ports.queue import JobQueue, Member
 log = logging.getLogger("penstock")
 
 
+@dataclass(eq=False)
 class Membership(Service):
     """`join` makes the process a member. From `start` to `stop` a thread renews its leases; should
     they be lost all the same, everything that was done under them is given up, and it joins
     again."""
 
     name = "membership"
-    member: Member
+    queue: JobQueue
+    kinds: Sequence[str]
+    max_workers: int
+    settings: Settings
+    events: EngineEvents
+    settler: Settler
+    claims: Claims
+    running: Running
+    watchdog: Watchdog
+    status: EngineStatus
+    member: Member = field(init=False)
     """The present one, from `join` on: another after each lapse."""
-    _renewer: Renewer
-
-    def __init__(
-        self,
-        queue: JobQueue,
-        kinds: Sequence[str],
-        max_workers: int,
-        settings: Settings,
-        events: EngineEvents,
-        settler: Settler,
-        claims: Claims,
-        running: Running,
-        watchdog: Watchdog,
-        status: EngineStatus,
-    ) -> None:
-        self._queue = queue
-        self._kinds = sorted(kinds)
-        self._max_workers = max_workers
-        self._settings = settings
-        self._events = events
-        self._settler = settler
-        self._claims = claims
-        self._running = running
-        self._watchdog = watchdog
-        self._status = status
+    _renewer: Renewer = field(init=False)
 
     async def join(self) -> None:
-        self.member = await self._queue.join(
-            self._kinds, self._max_workers, self._settings.lease_seconds, self._claims
+        self.member = await self.queue.join(
+            self.kinds, self.max_workers, self.settings.lease_seconds, self.claims
         )
 
     def start(self) -> None:
@@ -69,15 +58,15 @@ class Membership(Service):
 
     async def run(self) -> None:
         while True:
-            await self._events.lapsed.wait()
+            await self.events.lapsed.wait()
             log.error("membership expired, all leases are lost; rejoining")
             await self._rejoin()
 
     async def _rejoin(self) -> None:
         """Others have taken over what this process held (it was frozen, or cut off too long)."""
-        self._watchdog.interrupt_all(Interrupt.LEASE_LOST)
-        self._claims.void()
-        self._settler.forget()
+        self.watchdog.interrupt_all(Interrupt.LEASE_LOST)
+        self.claims.void()
+        self.settler.forget()
         await self._renewer.stop()
         failures = 0
         while True:
@@ -88,15 +77,15 @@ class Membership(Service):
             except QueueError as error:
                 failures += 1
                 log.warning("cannot rejoin yet: %s", error)
-                await asyncio.sleep(reconnect_delay(failures, self._settings))
-        self._events.lapsed.clear()
-        self._running.tally = Tally()  # another membership: its counters start again
+                await asyncio.sleep(reconnect_delay(failures, self.settings))
+        self.events.lapsed.clear()
+        self.running.tally = Tally()  # another membership: its counters start again
         self._start_renewer()
-        self._claims.ready()
+        self.claims.ready()
 
     def _start_renewer(self) -> None:
-        interval = self._settings.lease_seconds / 3
-        self._renewer = Renewer(self.member, interval, self._status, self._running, self._events)
+        interval = self.settings.lease_seconds / 3
+        self._renewer = Renewer(self.member, interval, self.status, self.running, self.events)
         self._renewer.start()
 
     async def stop_rejoining(self) -> None:
@@ -114,3 +103,41 @@ class Membership(Service):
 
     async def upkeep(self) -> None:
         await self.member.upkeep()
+
+
+@dataclass(eq=False)
+class Renewer:
+    """Renews at every interval, and when the status has changed, until stopped or lapsed. From a
+    thread, because a handler may block the event loop for longer than a lease."""
+
+    member: Member
+    interval: float
+    status: EngineStatus
+    running: Running
+    events: EngineEvents
+    _failing: bool = False
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ticking = runtime.start_ticking(
+            "penstock-renew", self.run, self.interval, self.events.status
+        )
+
+    async def stop(self) -> None:
+        await self._ticking.stop()
+
+    def run(self) -> float | None:
+        """Seconds until the next renewal; None: the membership has lapsed."""
+        try:
+            if not self.member.renew(self.status.as_dict(), list(self.running.holds.values())):
+                self._loop.call_soon_threadsafe(self.events.lapsed.set)
+                return None
+        except QueueError as error:
+            if not self._failing:
+                log.warning("cannot renew leases, retrying: %s", error)
+            self._failing = True
+            return self.interval / 5
+        if self._failing:
+            log.warning("leases can be renewed again")
+        self._failing = False
+        return self.interval

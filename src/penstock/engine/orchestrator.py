@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -66,11 +66,9 @@ class JobOrchestrator:
         self._queue = queue
         self._handlers = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
         self._enqueuer = enqueuer or Enqueuer(queue, self._handlers)
-        self._lifespan = None if lifespan is None or not works else Lifespan(lifespan)
+        self._lifespan = Lifespan(lifespan if works and lifespan is not None else nullcontext)
         self._chores = tuple(chores)
         self._stopping: asyncio.Task[None] | None = None
-        self._hurry = False
-        self._visits = 0
         self.running = False
         self.dispatcher_task: asyncio.Task[None] | None = None
         """Made by `start`."""
@@ -80,7 +78,7 @@ class JobOrchestrator:
 
     @property
     def degraded(self) -> str | None:
-        """Why the queue cannot be reached, or None while all is well."""
+        """Why the queue is unreachable, or None."""
         return self._engine.health.degraded if self.running else None
 
     @property
@@ -91,9 +89,9 @@ class JobOrchestrator:
     async def start(self) -> None:
         if self.running:
             raise PenstockError("this orchestrator is already running")
-        await runtime.in_thread(self._prepare)
+        await runtime.in_thread(self._handlers.prepare)
         # Before joining: it may take longer than a lease.
-        state = None if self._lifespan is None else await self._lifespan.start()
+        state = await self._lifespan.start()
         try:
             self._engine = engine = assemble(
                 self._queue,
@@ -106,9 +104,9 @@ class JobOrchestrator:
             )
             await engine.membership.join()
         except BaseException:
-            await self._end_lifespan()
+            await self._lifespan.stop()
             raise
-        self._stopping, self._hurry = None, False
+        self._stopping = None
         self.internal_queue, self.workers = engine.claims.internal_queue, engine.workers.all
         if not self.max_workers:
             engine.claims.close()
@@ -120,10 +118,6 @@ class JobOrchestrator:
         engine.membership.start()
         engine.loop_watch.start()
         self.running = True
-
-    def _prepare(self) -> None:
-        for handler in self._handlers.values():
-            handler.arguments.prepare()
 
     def asking(self, tenant: str, deadline: float, *, question: bool = False) -> RequestScope:
         """For a service of this process: requests with permits as those of jobs, until a time on
@@ -140,26 +134,25 @@ class JobOrchestrator:
     @contextmanager
     def visiting(self, tenant: str, deadline: float) -> Iterator[RequestScope]:
         """Ask a question. A stop waits for it as for a running job."""
-        self._visits += 1
+        running = self._engine.running
+        running.visits += 1
         try:
             yield self.asking(tenant, deadline, question=True)
         finally:
-            self._visits -= 1
-            self._engine.events.freed.set()
+            running.visits -= 1
+            running.freed()
 
     async def stop(self, grace: float | None = None) -> None:
-        """Claim nothing more, let running jobs finish for `grace` seconds, hand back the rest.
-
-        Calling it again waits for the stop under way; with a shorter grace, hastens it.
-        """
+        """Stop claiming, let running jobs finish for `grace` seconds, and return the rest to the
+        queue. Calling it again waits for the stop in progress; a shorter grace hastens it."""
         if not self.running:
             return
         grace = self._settings.grace_seconds if grace is None else grace
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop(grace), name="penstock-stop")
         elif grace <= 0:
-            self._hurry = True
-            self._engine.events.freed.set()
+            self._engine.running.hurry = True
+            self._engine.running.freed()
         await asyncio.shield(self._stopping)
 
     async def _stop(self, grace: float) -> None:
@@ -174,8 +167,8 @@ class JobOrchestrator:
         for run in [running.runs[ref] for ref in running.parked]:
             if run.for_others:  # they may never run here
                 engine.watchdog.interrupt(run, Interrupt.STOPPING)
-        await self._until_no_runs(grace)
-        self._hurry = False
+        await running.until_idle(grace)
+        running.hurry = False
         if running.runs:
             # Asked to stop at once, that is what was asked for.
             level = logging.WARNING if grace > 0 else logging.INFO
@@ -185,7 +178,7 @@ class JobOrchestrator:
             log.log(level, message, len(running.runs), grace)
             engine.watchdog.interrupt_all(Interrupt.STOPPING)
             # Handlers that ignore it are given up, and their jobs handed back, after that time.
-            await self._until_no_runs(CANCEL_SECONDS * 2)
+            await running.until_idle(CANCEL_SECONDS * 2)
         await engine.workers.stop()
         try:
             await engine.dispatcher.finish(FLUSH_SECONDS)
@@ -199,20 +192,5 @@ class JobOrchestrator:
         await engine.services.client.close()
         # Leave last: until here, every job still held is really held.
         await engine.membership.stop()
-        await self._end_lifespan()
+        await self._lifespan.stop()
         self.running = False
-
-    async def _end_lifespan(self) -> None:
-        if self._lifespan is not None:
-            await self._lifespan.stop()
-
-    async def _until_no_runs(self, seconds: float) -> None:
-        """Wait until nothing runs, the time is up, or a second stop is in a hurry."""
-        freed = self._engine.events.freed
-        try:
-            async with asyncio.timeout(seconds):
-                while (self._engine.running.runs or self._visits) and not self._hurry:
-                    freed.clear()
-                    await freed.wait()
-        except TimeoutError:
-            return

@@ -18,7 +18,7 @@ from penstock.errors import (
     RunLater,
     is_permanent,
 )
-from penstock.lanes.reports import report_of
+from penstock.lanes.reports import LaneReports
 from penstock.model.job import RELEASE_LIMIT
 from penstock.model.settings import Settings
 from penstock.ports.queue import Outcome, Settlement
@@ -30,14 +30,15 @@ STUCK_RELEASE_SECONDS = 2.0
 
 
 def interrupted(
-    run: Run, handler: Handler, settings: Settings, *, stuck: bool
+    run: Run, handler: Handler, settings: Settings, reports: LaneReports, *, stuck: bool
 ) -> Settlement | None:
     """The end of a run that was cut short; None when it no longer has a lease to end."""
     match run.interrupted:
         case Interrupt.TIMEOUT:
-            return failed(run, run.timed_out(), handler, settings, stuck=stuck)
+            return failed(run, run.timed_out(), handler, settings, reports, stuck=stuck)
         case Interrupt.DEADLINE:
-            return failed(run, DeadlineExceeded("its deadline passed"), handler, settings)
+            late = DeadlineExceeded("its deadline passed")
+            return failed(run, late, handler, settings, reports)
         case Interrupt.CANCELLED:
             return Settlement(run.lease, Outcome.CANCEL_SEEN)
         case Interrupt.STOPPING:
@@ -48,7 +49,13 @@ def interrupted(
 
 
 def failed(
-    run: Run, error: BaseException, handler: Handler, settings: Settings, *, stuck: bool = False
+    run: Run,
+    error: BaseException,
+    handler: Handler,
+    settings: Settings,
+    reports: LaneReports,
+    *,
+    stuck: bool = False,
 ) -> Settlement:
     """What becomes of a job whose run ended with `error`."""
     lease, now = run.lease, run.member.now()
@@ -72,7 +79,7 @@ def failed(
         note = {"type": "QueueUnavailable", "message": storable(str(error))}
         run_at = now + settings.reconnect_cap_seconds
         return _released(run, note, run_at)
-    report = None if _own_doing(run, error) else report_of(error)
+    report = None if _own_doing(run, error) else reports.of(error)
     # Of a lane that the job has left it tells nothing.
     own = bool(lease.lane) and run.in_lane
     in_lane = report is not None and bool(own or report.lane)

@@ -1,4 +1,4 @@
-"""Jobs that wait for other jobs, or for permits, and give up their worker meanwhile.
+"""Parks jobs that wait for other jobs or for permits: they give up their worker meanwhile.
 
 A handler runs in its worker's own task, so a job that waits keeps that task and another worker is
 started in its stead. When the job comes back it stands first in the internal queue; the worker
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from penstock.engine.claims import Claims
 from penstock.engine.run import Interrupt, Run, undisturbed
@@ -27,16 +28,14 @@ LATER_SECONDS = 5.0
 """One that would be too many is run again after this time; others go first meanwhile."""
 
 
+@dataclass(eq=False)
 class Parking:
     """Takes runs off their workers, and brings them back."""
 
-    def __init__(
-        self, claims: Claims, running: Running, watchdog: Watchdog, waiters: JobWaiters
-    ) -> None:
-        self._claims = claims
-        self._running = running
-        self._watchdog = watchdog
-        self._waiters = waiters
+    claims: Claims
+    running: Running
+    watchdog: Watchdog
+    waiters: JobWaiters
 
     async def finished(self, run: Run, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
         """See `JobContext.finished`."""
@@ -47,7 +46,7 @@ class Parking:
         waiting = [job.id for job in asked.values() if not job.state.finished]
         while waiting:
             async with self.parked(run):
-                found = await self._waiters.wait_any(waiting)
+                found = await self.waiters.wait_any(waiting)
             waiting = [job_id for job_id in waiting if job_id not in found]
             for job_id, ended in found.items():
                 if ended is None:
@@ -58,10 +57,10 @@ class Parking:
     async def parked(self, run: Run, timed: bool = True) -> AsyncIterator[None]:
         """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked
         while any of them does."""
-        if run.placed and self._running.has(run):
-            if len(self._running.parked) >= MOST:
+        if run.placed and self.running.has(run):
+            if len(self.running.parked) >= MOST:
                 raise RunLater(LATER_SECONDS, f"{MOST} jobs wait for others in this process")
-            self._running.leave_worker(run)
+            self.running.leave_worker(run)
         run.waits += 1
         run.for_others += 1
         self._let_others_run(run)
@@ -81,15 +80,15 @@ class Parking:
         """The run waits for a permit, and has no worker until `reclaim`: also while it makes the
         request, which its lane bounds. Where too many are parked it keeps its worker."""
         run.stop_clock()
-        if run.placed and self._running.has(run) and len(self._running.parked) < 2 * MOST:
-            self._running.leave_worker(run)
+        if run.placed and self.running.has(run) and len(self.running.parked) < 2 * MOST:
+            self.running.leave_worker(run)
         run.waits += 1
 
     def go_on(self, run: Run) -> None:
         """It has its permit, or none is to be had."""
         run.start_clock()
-        if self._running.has(run) and run.interrupted is None:
-            self._watchdog.watch(run)
+        if self.running.has(run) and run.interrupted is None:
+            self.watchdog.watch(run)
             run.mark()
 
     async def reclaim(self, run: Run) -> None:
@@ -102,8 +101,8 @@ class Parking:
 
     def _start_clock(self, run: Run) -> None:
         run.start_clock()
-        if self._running.has(run):
-            self._watchdog.watch(run)
+        if self.running.has(run):
+            self.watchdog.watch(run)
 
     async def _end_wait(self, run: Run) -> None:
         run.waits -= 1
@@ -114,16 +113,16 @@ class Parking:
     def _let_others_run(self, run: Run) -> None:
         if run.lease.crashes:
             # What it waits for may have been running beside it, and have a crash on record, too.
-            self._claims.crashed.discard(run.lease.ref)
-            self._claims.ready()
-        if self._running.draining and self._running.has(run):  # they may never run here
+            self.claims.crashed.discard(run.lease.ref)
+            self.claims.ready()
+        if self.running.draining and self.running.has(run):  # they may never run here
             loop = asyncio.get_running_loop()
-            loop.call_soon(self._watchdog.interrupt, run, Interrupt.STOPPING)
+            loop.call_soon(self.watchdog.interrupt, run, Interrupt.STOPPING)
 
     async def _come_back(self, run: Run) -> None:
         """Wait for a worker to end in favour of this job. A cancellation by the handler itself
         (its own time-out) has to wait, too: the handler goes on after it."""
-        claims, running, lease = self._claims, self._running, run.lease
+        claims, running, lease = self.claims, self.running, run.lease
         if not running.has(run):
             return
         running.parked.discard(lease.ref)
@@ -138,7 +137,7 @@ class Parking:
         else:
             running.take_worker(run)
             if run.waits:
-                self._running.leave_worker(run)
+                self.running.leave_worker(run)
             if run.for_others:
                 self._let_others_run(run)
         if cancelled is not None:

@@ -1,4 +1,4 @@
-"""The requests of a process that wait for a permit in the same lane, and when to ask for them."""
+"""The queue of a process's requests for permits in one lane, and when to retry them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permits for requests made inside jobs: asked for together, waited for in turn."""
+"""Permits for requests inside jobs: requested in batches, granted in turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.errors import (
     QueueUnavailable,
     Unavailable,
 )
-from penstock.lanes.reports import report_of
+from penstock.lanes.reports import LaneReports, report_of
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
@@ -40,11 +40,13 @@ class PermitBroker:
         self,
         membership: Membership,
         settler: Settler,
+        reports: LaneReports,
         lane_config: Callable[[str], LaneConfig],
         poll_seconds: float,
     ) -> None:
         self._membership = membership
         self._settler = settler
+        self.reports = reports
         self._lane_config = lane_config
         self._poll_seconds = poll_seconds
         self._lines: dict[tuple[str, bool, bool], LaneLine] = {}
@@ -129,15 +131,11 @@ class PermitBroker:
                     yield permit
                 report = Report(News.SUCCESS)
             except (Unavailable, AuthenticationError, HttpError) as error:
-                error.lane = error.lane or lane
-                report = report_of(error)
-                self._log_limited(lane, report)
-                error.told = True
+                report = self._learn(error, lane)
                 raise
             except (ConnectionError, TimeoutError) as error:
-                report = Report(News.UNAVAILABLE)
-                problem = Unavailable(f"{type(error).__name__}: {error}")
-                problem.lane, problem.told = lane, True
+                problem = Unavailable(f"{type(error).__name__}: {error}", lane=lane)
+                report = self._learn(problem, lane)
                 raise problem from error
             except Exception as error:
                 report = report_of(error)
@@ -148,6 +146,15 @@ class PermitBroker:
         finally:
             if turn.waits:
                 await asker.back(lane)
+
+    def _learn(self, error: BaseException, lane: str) -> Report | None:
+        """The report by which the lane learns of the error; from then on it knows."""
+        report = self.reports.of(error)
+        if report is not None:
+            report = report._replace(lane=report.lane or lane)
+        self._log_limited(lane, report)
+        self.reports.note(error, report)
+        return report
 
     def new_number(self) -> int:
         """For somebody who asks and is no job: no job and no permit has it."""

@@ -1,4 +1,4 @@
-"""Cheap probes of dependencies in trouble, so that recovery is noticed within seconds."""
+"""Probes dependencies of lanes in trouble, so that recovery is noticed within seconds."""
 
 from __future__ import annotations
 

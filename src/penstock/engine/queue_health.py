@@ -1,4 +1,4 @@
-"""Whether the queue can be reached, and what trips to it take."""
+"""Tracks whether the queue is reachable, and how long exchanges with it take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request to a service of this process, which asks others as a job does.
+"""A request of a service in this process, which uses lanes as a job does.
 
 A service beside the workers, or instead of them, has no job to make requests for. Its requests take
 permits all the same: the membership of the process holds their slots, so they are free when it
@@ -42,7 +42,7 @@ class RequestScope:
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this visit's deadline."""
-        return JobHttp(self._client.get, self, self.lanes, told=self._client.trace_hosts)
+        return JobHttp(self._client.get, self, self.lanes, trace_hosts=self._client.trace_hosts)
 
     def left(self) -> float:
         return self.deadline - self._now()
@@ -62,6 +62,7 @@ class ScopeLanes(PermitHolder):
         self, desk: PermitBroker, now: Callable[[], float], deadline: float, question: bool
     ) -> None:
         self._desk = desk
+        self.reports = desk.reports
         self._now = now
         self._deadline = deadline
         self.number = desk.new_number()

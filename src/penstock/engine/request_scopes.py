@@ -1,5 +1,5 @@
-"""Questions of a process to services that have a lane: through the membership of its workers, where
-it has any, else through one of its own, which is made for the first question."""
+"""Scopes of requests to services that have a lane: through the membership of the process's
+workers, or through its own if it has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a failed job is run again."""
+"""Computes when a failed job is retried."""
 
 from __future__ import annotations
 

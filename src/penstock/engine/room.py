@@ -1,4 +1,4 @@
-"""How many jobs a process has room for: what it asks the queue for."""
+"""Computes how many jobs a process has room for, and so how many it claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs counted once the queue has their outcomes."""
+"""Counts runs once the queue has acknowledged their outcomes."""
 
 from __future__ import annotations
 

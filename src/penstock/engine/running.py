@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 from penstock.engine.events import EngineEvents
 from penstock.engine.run import Run
 from penstock.model.tally import Tally
@@ -30,8 +33,12 @@ class Running:
         """Of recent runs, newer ones weighing more; what prefetching goes by."""
         self.tally = Tally()
         """Of the runs that have ended since the process joined."""
+        self.visits = 0
+        """Requests that are made for somebody in this process, and for no job."""
         self.draining = False
         """The process is about to stop."""
+        self.hurry = False
+        """And it is not to wait for anybody."""
 
     def has(self, run: Run) -> bool:
         """Whether it is under way. A task that its handler has left behind may outlive it."""
@@ -42,9 +49,9 @@ class Running:
 
     def end(self, run: Run) -> None:
         """Its handler has ended, or is not waited for any more."""
-        if self.has(run):
-            del self.runs[run.lease.ref]
-            self.parked.discard(run.lease.ref)
+        ref = run.lease.ref
+        self.runs.pop(ref, None)
+        self.parked.discard(ref)
 
     def leave_worker(self, run: Run) -> None:
         """The run goes without a worker; another worker is started in its stead."""
@@ -78,6 +85,15 @@ class Running:
 
     def took(self, seconds: float) -> None:
         self.average_seconds += (seconds - self.average_seconds) * 0.2
+
+    async def until_idle(self, seconds: float) -> None:
+        """Wait until nothing runs, the time is up, or it is in a hurry."""
+        freed = self._events.freed
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while (self.runs or self.visits) and not self.hurry:
+                    freed.clear()
+                    await freed.wait()
 
     def time_stage(self, kind: str, stage: str, seconds: float) -> None:
         """How long a stage of a run of this kind took."""

@@ -1,4 +1,4 @@
-"""When a periodic job is due: at an interval, or as a cron expression says.
+"""Computes when a periodic job is due: by interval, or by cron expression.
 
 Every process has to come to the same ticks, whenever it looks. So a tick follows from the schedule
 and the queue's clock alone: never from when a process started, or what it did last.

@@ -1,4 +1,4 @@
-"""Outcomes on their way to the queue. Nothing is dropped until the queue has answered."""
+"""Holds outcomes until the queue has acknowledged them."""
 
 from __future__ import annotations
 

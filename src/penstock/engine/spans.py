@@ -1,4 +1,4 @@
-"""The spans of jobs: one where it is enqueued, one for each run.
+"""Trace spans of jobs: one for the enqueue, one for each run.
 
 A run is linked to the span that enqueued its job, and not its child: it may come days later, more
 than once, and many of one batch.

@@ -1,8 +1,9 @@
-"""The status of a worker process, for people: what is busy, what waits, what is in its way."""
+"""The status of a worker process: what is busy, what waits, what is wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.claims import Claims
@@ -28,41 +29,33 @@ NOT_RUNNING: dict[str, Any] = {
 }
 
 
+@dataclass(eq=False)
 class EngineStatus:
     """Told with every renewal of the leases."""
 
-    def __init__(
-        self,
-        claims: Claims,
-        running: Running,
-        health: QueueHealth,
-        lag: LoopLag,
-        loop_watch: LoopWatch,
-        tickers: Sequence[Ticker],
-    ) -> None:
-        self._claims = claims
-        self._running = running
-        self._health = health
-        self._lag = lag
-        self._loop_watch = loop_watch
-        self._tickers = tickers
+    claims: Claims
+    running: Running
+    health: QueueHealth
+    lag: LoopLag
+    loop_watch: LoopWatch
+    tickers: Sequence[Ticker]
 
     def as_dict(self) -> dict[str, Any]:
         """busy and stuck workers, jobs parked (without a worker, for others or for permits) and
         claimed ahead, whether it drains or is degraded; how late its event loop is, and which job
         blocks it; trips to the queue, the tally of its runs, periodic kinds and their ticks."""
-        running, health = self._running, self._health
+        running, health = self.running, self.health
         return {
             "busy": running.busy,
             "stuck": len(running.stuck),
             "parked": len(running.parked),
-            "waiting": self._claims.internal_queue.qsize(),
+            "waiting": self.claims.internal_queue.qsize(),
             "draining": running.draining,
             "degraded": health.degraded is not None,
-            "loop_lag": self._lag.longest,
-            "blocked": self._loop_watch.status,
+            "loop_lag": self.lag.longest,
+            "blocked": self.loop_watch.status,
             "trips": health.trips,
             "trip_seconds": round(health.trip_seconds, 3),
             "tally": running.tally.as_status(),
-            "periodic": [ticker.status for ticker in self._tickers],
+            "periodic": [ticker.status for ticker in self.tickers],
         }

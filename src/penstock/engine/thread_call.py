@@ -1,4 +1,4 @@
-"""A sync handler running in a thread of its own."""
+"""Runs a sync handler in its own thread."""
 
 from __future__ import annotations
 

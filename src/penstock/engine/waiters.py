@@ -1,4 +1,4 @@
-"""Waiting for jobs and logs: one look at the queue per wake-up serves every waiter."""
+"""Waits for jobs and logs: one query per wake-up serves all waiters."""
 
 from __future__ import annotations
 

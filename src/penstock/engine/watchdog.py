@@ -1,4 +1,4 @@
-"""Cuts runs short: when they pass their deadline, with one timer for all, or when told to."""
+"""Interrupts runs: at their deadline, with one timer for all, or on request."""
 
 from __future__ import annotations
 

@@ -124,7 +124,8 @@ class Worker:
                 lease.set_result(None)
                 self._retire()
                 return
-            if claims.dropped(lease):
+            if lease.seq in claims.dropped:
+                claims.dropped.discard(lease.seq)
                 claims.hand_back(lease, Outcome.CANCEL_SEEN)
                 continue
             if lease.lane and membership.member.now() > lease.void_at:

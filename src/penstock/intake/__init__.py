@@ -1,1 +1,1 @@
-"""Requests that come as messages: translates, never decides."""
+"""Reads requests from message brokers: translates, never decides."""

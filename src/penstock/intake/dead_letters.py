@@ -1,5 +1,5 @@
-"""Messages that cannot be carried out, in a topic of their own with the reason in headers; and back
-again, once somebody has seen to it."""
+"""Publishes messages that cannot be processed to the dead-letter topic, with the reason in
+headers; and redrives them."""
 
 from __future__ import annotations
 

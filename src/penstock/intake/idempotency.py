@@ -1,4 +1,4 @@
-"""A message that is read twice is carried out once.
+"""Ensures that a message that is read twice is processed once.
 
 The rows are those of the HTTP server's Idempotency-Key: begun under a lease, then answered. After a
 crash between the two the next reader carries the message out again, under the id of the first time.

@@ -1,4 +1,4 @@
-"""Messages of Kafka, read and committed.
+"""Reads and commits Kafka messages.
 
 All calls of the consumer are made in one thread, so that none blocks the event loop; messages are
 stored on the loop, a line for each partition. An offset is committed only once everything before

@@ -1,4 +1,4 @@
-"""The messages of one partition, one after the other."""
+"""Processes the messages of one partition in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads that a server has accepted, passed on to a topic: who reads it enqueues their jobs.
+"""Publishes uploads that a server has accepted to a topic, whose readers enqueue their jobs.
 
 The document and its original are stored by then, and the message only names them. So a message that
 is lost or comes twice does no harm: workers enqueue in the end what nobody has begun, and no job is

@@ -1,4 +1,4 @@
-"""From a message to what it asks for: stored, or a dead letter, and nothing between."""
+"""Processes a message: its request is stored, or it becomes a dead letter."""
 
 from __future__ import annotations
 

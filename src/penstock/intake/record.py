@@ -1,4 +1,4 @@
-"""A message as it came from Kafka, and what it is known by."""
+"""A Kafka message, and its identity."""
 
 from __future__ import annotations
 

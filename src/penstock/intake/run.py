@@ -1,4 +1,4 @@
-"""Kafka intake, put together."""
+"""Runs the Kafka intake."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Lanes: what may start now, and what an outage means. Pure functions, no I/O."""
+"""Lane rules: what may start now, and what an outage means. Pure functions, no I/O."""

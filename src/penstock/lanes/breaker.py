@@ -1,4 +1,4 @@
-"""The breaker of a lane: what it learns from how requests end.
+"""The circuit breaker of a lane: learns from the outcomes of requests.
 
 The breaker is shared by all processes. It opens when two different jobs (or a job and the
 probe) find the dependency unavailable with no success between. While it is open one try is

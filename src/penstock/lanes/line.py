@@ -1,10 +1,9 @@
-"""Serves the line of a lane: which jobs, with which permit, and when to look again."""
+"""Serves the waiting jobs of a lane: which jobs, with which permit, and when to check again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 from penstock.lanes.limits import next_chance
 from penstock.lanes.state import LaneState
@@ -18,9 +17,13 @@ TRIAL_CHOICE = 40
 LATER_SECONDS = 1.0
 """When to look again at a line whose jobs this process may not take just now."""
 
-Row = Sequence[Any]
-"""[band, turn, *Lease] of a job in a line."""
-SEQ, PRIORITY, CRASHES = 2, 7, 18
+
+class Picked(NamedTuple):
+    """A job at the head of a line: its place in it, and the lease it may be claimed by."""
+
+    band: int
+    turn: float
+    lease: Lease
 
 
 def room(lanes: list[LaneState], wanted: int, now: float) -> int:
@@ -34,37 +37,37 @@ def choice(lane: LaneState, most: int) -> int:
     return TRIAL_CHOICE if lane.open else most
 
 
-def chosen(lane: LaneState, rows: list[Any]) -> list[Any]:
+def chosen(lane: LaneState, picked: list[Picked]) -> list[Picked]:
     """Who may start: with an open breaker only one, which has not failed yet if there is one."""
     if not lane.open:
-        return rows
+        return picked
     tried = json.loads(lane.tried)
-    others = [row for row in rows if row[SEQ] not in tried]
-    others = others or [row for row in rows if row[SEQ] != lane.last_trial]
-    return (others or rows)[:1]
+    others = [one for one in picked if one.lease.seq not in tried]
+    others = others or [one for one in picked if one.lease.seq != lane.last_trial]
+    return (others or picked)[:1]
 
 
-def within(rows: list[Any], ordinary: int | None) -> list[Any]:
-    """`rows` with at most `ordinary` jobs of less than high priority."""
+def within(picked: list[Picked], ordinary: int | None) -> list[Picked]:
+    """`picked` with at most `ordinary` jobs of less than high priority."""
     if ordinary is None:
-        return rows
+        return picked
     kept = []
-    for row in rows:
-        if row[PRIORITY] > Priority.HIGH:
+    for one in picked:
+        if one.lease.priority > Priority.HIGH:
             ordinary -= 1
             if ordinary < 0:
                 continue
-        kept.append(row)
+        kept.append(one)
     return kept
 
 
-def with_permit(row: Row, start: float, lanes: list[LaneState]) -> Lease:
+def with_permit(lease: Lease, start: float, lanes: list[LaneState]) -> Lease:
     """The lease of a job that may start at `start`."""
-    lane = lanes[0]
-    lease = Lease._make([*row[2:-2], start, start + min(one.tolerance for one in lanes)])
-    if lane.timeout is not None and (lease.timeout is None or lane.timeout < lease.timeout):
-        return lease._replace(timeout=lane.timeout)
-    return lease
+    limit, timeout = lanes[0].timeout, lease.timeout
+    if limit is not None and (timeout is None or limit < timeout):
+        timeout = limit
+    void = start + min(one.tolerance for one in lanes)
+    return lease._replace(timeout=timeout, start_at=start, void_at=void)
 
 
 def look_again(lanes: list[LaneState], now: float) -> tuple[float | None, str | None]:

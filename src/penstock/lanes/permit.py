@@ -1,4 +1,4 @@
-"""Permits asked for inside a job, or for a question: granted, or the reason why not.
+"""Decides on permits requested inside a job or for a question.
 
 Somebody waits for the answer to a question. So where questions are asked, jobs leave them a slot:
 one of several for `RESERVED_SECONDS` after each, the only one to a question that waits for it. Of

@@ -1,4 +1,4 @@
-"""Applies the results of requests to a lane, and the lane's verdict to the jobs' settlements."""
+"""Feeds request outcomes to the breaker, and adjusts job settlements accordingly."""
 
 from __future__ import annotations
 

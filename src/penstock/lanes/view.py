@@ -1,4 +1,4 @@
-"""Lanes as people see and steer them."""
+"""Lanes as operators see and control them."""
 
 from __future__ import annotations
 

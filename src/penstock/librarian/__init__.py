@@ -1,1 +1,1 @@
-"""The librarian as a service of its own, over gRPC: its server, and who asks it."""
+"""The librarian as a separate service over gRPC: server and client."""

@@ -1,4 +1,4 @@
-"""The librarian in another process, asked over gRPC."""
+"""Client of a librarian in another process, over gRPC."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from penstock.errors import ConfigError, PenstockError, ValidationError
+from penstock.lanes.reports import report_of
 from penstock.librarian.credentials import HEADER, channel_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
 from penstock.librarian.status import HEARD, behind, lost, own
@@ -97,6 +98,7 @@ class RemoteLibrarian:
                 call = self._search()(message, timeout=left, metadata=metadata)
                 trouble = await self._follow(call, errand, came)
         if trouble is not None:  # not under the permit: the librarian itself is in no trouble
+            asking.lanes.reports.note(trouble, report_of(trouble))  # the lane behind it knows
             raise trouble
 
     async def _follow(

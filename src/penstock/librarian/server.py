@@ -1,4 +1,4 @@
-"""The librarian's service: searches for whoever calls, until their deadline or until they leave."""
+"""The librarian's service: searches on behalf of callers, until their deadline or disconnect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.librarian.wire import errand_of, round_message
 from penstock.model.answer import Round
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.server import is_loopback
-from penstock.ports.librarian import Librarian
+from penstock.ports.librarian import Errand, Librarian
 from penstock.ports.provider import ProviderContext
 from penstock.telemetry import tracing
 
@@ -102,6 +102,7 @@ class Searches:
 
     async def search(self, message: pb.Errand | None, context: grpc.aio.ServicerContext) -> None:
         """One call. It is cancelled, and the search with it, when its caller is gone."""
+        asking: ProviderContext | None = None
         try:
             if self._running >= self._most:
                 raise ServiceFull(f"{self._most} searches are under way already")
@@ -109,15 +110,26 @@ class Searches:
             try:
                 caller = dict(context.invocation_metadata() or ())
                 with tracing.span(NAME, "server", {"rpc.system": "grpc"}, caller=caller):
-                    await self._search(message, context)
+                    errand, left = self._errand(message, context)
+                    await context.send_initial_metadata(((HEARD, "1"),))
+                    asking = self._asking(errand.tenant, self._now() + left)
+                    rounds = self._librarian.search(asking, errand)
+                    async with asyncio.timeout(left), aclosing(rounds):
+                        async for turn in rounds:
+                            await context.write(_message(turn))
             finally:
                 self._running -= 1
         except Exception as error:
-            code, details, trouble = ending_of(error, self._now())
+            report = None if asking is None else asking.lanes.reports.of(error)
+            lane = None if report is None else report.lane
+            code, details, trouble = ending_of(error, lane, self._now())
             trailing = () if trouble is None else ((KEY, trouble.SerializeToString()),)
             await context.abort(code, details, trailing)
 
-    async def _search(self, message: pb.Errand | None, context: grpc.aio.ServicerContext) -> None:
+    def _errand(
+        self, message: pb.Errand | None, context: grpc.aio.ServicerContext
+    ) -> tuple[Errand, float]:
+        """What is asked for, and for how many seconds at most."""
         left = context.time_remaining()
         if left is None:
             raise ValidationError("a search needs a deadline")
@@ -125,13 +137,7 @@ class Searches:
             raise ValidationError("the errand cannot be read")
         left = min(left, MAX_SECONDS)
         last_word = min(LAST_WORD_SECONDS, LAST_WORD_SHARE * left)
-        now = self._now()
-        errand = errand_of(message, now + left - last_word)
-        await context.send_initial_metadata(((HEARD, "1"),))
-        rounds = self._librarian.search(self._asking(errand.tenant, now + left), errand)
-        async with asyncio.timeout(left), aclosing(rounds):
-            async for turn in rounds:
-                await context.write(_message(turn))
+        return errand_of(message, self._now() + left - last_word), left
 
 
 def _message(turn: Round) -> pb.Round:

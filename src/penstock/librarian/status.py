@@ -47,8 +47,9 @@ class CallFailure(NamedTuple):
     trouble: pb.Trouble | None = None
 
 
-def ending_of(error: Exception, now: float) -> CallFailure:
-    """What the service says of an error. Bugs are logged here, and named by their type only."""
+def ending_of(error: Exception, lane: str | None, now: float) -> CallFailure:
+    """What the service says of an error, which happened in that lane. Bugs are logged here, and
+    named by their type only."""
     message = str(error)
     match error:
         case ValidationError():
@@ -56,19 +57,19 @@ def ending_of(error: Exception, now: float) -> CallFailure:
         case ServiceFull():
             full = pb.Trouble(kind=pb.Trouble.FULL, lane=LANE, seconds=FULL_SECONDS, why=message)
             return CallFailure(grpc.StatusCode.RESOURCE_EXHAUSTED, message, full)
-        case LaneBusy(lane=lane, until=until, why=why):
+        case LaneBusy(lane=full_lane, until=until, why=why):
             left = max(0.0, until - now)
-            busy = pb.Trouble(kind=pb.Trouble.LANE_BUSY, lane=lane, seconds=left, why=why)
+            busy = pb.Trouble(kind=pb.Trouble.LANE_BUSY, lane=full_lane, seconds=left, why=why)
             return CallFailure(grpc.StatusCode.RESOURCE_EXHAUSTED, message, busy)
-        case RateLimited(lane=str(lane), retry_after=seconds):
+        case RateLimited(retry_after=seconds) if lane is not None:
             limited = pb.Trouble(
                 kind=pb.Trouble.RATE_LIMITED, lane=lane, seconds=seconds, why=message
             )
             return CallFailure(grpc.StatusCode.UNAVAILABLE, message, limited)
-        case Unavailable(lane=str(lane)):
+        case Unavailable() if lane is not None:
             gone = pb.Trouble(kind=pb.Trouble.UNAVAILABLE, lane=lane, why=message)
             return CallFailure(grpc.StatusCode.UNAVAILABLE, message, gone)
-        case AuthenticationError(lane=str(lane)):
+        case AuthenticationError() if lane is not None:
             refused = pb.Trouble(kind=pb.Trouble.REFUSED, lane=lane, why=message)
             return CallFailure(grpc.StatusCode.FAILED_PRECONDITION, message, refused)
         case TimeoutError():
@@ -76,7 +77,7 @@ def ending_of(error: Exception, now: float) -> CallFailure:
         case QueueError() | StoreUnavailable() | Unavailable():
             return CallFailure(grpc.StatusCode.UNAVAILABLE, message)
         case _:
-            log.error("a search failed in a way it should not", exc_info=error)
+            log.error("unexpected error in a search", exc_info=error)
             return CallFailure(
                 grpc.StatusCode.INTERNAL, f"the search failed: {type(error).__name__}"
             )
@@ -92,15 +93,13 @@ def behind(error: grpc.aio.AioRpcError, now: float) -> PenstockError | None:
         case pb.Trouble.LANE_BUSY:
             return LaneBusy(trouble.lane, now + (seconds or 0.0), trouble.why)
         case pb.Trouble.RATE_LIMITED:
-            found: Unavailable | AuthenticationError = RateLimited(trouble.why, seconds)
+            return RateLimited(trouble.why, seconds, lane=trouble.lane)
         case pb.Trouble.UNAVAILABLE:
-            found = Unavailable(trouble.why)
+            return Unavailable(trouble.why, lane=trouble.lane)
         case pb.Trouble.REFUSED:
-            found = AuthenticationError(trouble.why)
+            return AuthenticationError(trouble.why, lane=trouble.lane)
         case _:  # of a newer version
             return None
-    found.lane, found.told = trouble.lane, True
-    return found
 
 
 def own(error: grpc.aio.AioRpcError, address: str) -> PenstockError:
@@ -111,17 +110,15 @@ def own(error: grpc.aio.AioRpcError, address: str) -> PenstockError:
         case grpc.StatusCode.INVALID_ARGUMENT:
             return ValidationError(where)
         case grpc.StatusCode.UNAUTHENTICATED:
-            return AuthenticationError(f"{where}; check the token")
+            return AuthenticationError(f"{where}; check the token", lane=LANE)
         case grpc.StatusCode.RESOURCE_EXHAUSTED if trouble is not None:
-            return RateLimited(where, trouble.seconds)
+            return RateLimited(where, trouble.seconds, lane=LANE)
         case _:
             return lost(where, address)
 
 
 def lost(message: str, address: str) -> Unavailable:
-    found = Unavailable(message)
-    found.lane, found.address = LANE, address
-    return found
+    return Unavailable(message, lane=LANE, address=address)
 
 
 def _trouble(error: grpc.aio.AioRpcError) -> pb.Trouble | None:

@@ -1,4 +1,4 @@
-"""Errands and rounds as messages, and back. What comes out has been checked."""
+"""Converts errands and rounds to messages, and validates incoming ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the process is told to stop, tools that wait answer at once."""
+"""Ends waiting tool calls when the process is stopping."""
 
 from __future__ import annotations
 

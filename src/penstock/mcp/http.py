@@ -1,4 +1,4 @@
-"""MCP over HTTP: what a web server has to call."""
+"""MCP over HTTP: the application that a web server calls."""
 
 from __future__ import annotations
 

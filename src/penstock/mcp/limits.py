@@ -1,4 +1,4 @@
-"""Answers that fit into what a model can read at once; the rest is had by a cursor."""
+"""Splits results to fit a model's context; a cursor gives the rest."""
 
 from __future__ import annotations
 

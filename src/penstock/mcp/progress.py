@@ -1,4 +1,4 @@
-"""Clients that want to hear how far a call is are told, not more often than they can use."""
+"""Sends progress notifications to clients, throttled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP on standard input and output: one message a line, and nothing else.
+"""MCP on standard input and output: one message per line.
 
 The SDK has a transport for this too. It cannot be told to stop while it waits for a line, and when
 the input ends it drops what it is working on. Here both end the same way: no more is read, waits

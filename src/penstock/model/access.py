@@ -1,4 +1,4 @@
-"""API keys: who may use the server, for which tenant, and for what; and what they did with it."""
+"""API keys with tenant and scopes, and the audit log of actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers: a question, what was looked for and found, and what was said with which evidence."""
+"""Answers: a question, its searches, its evidence and its text."""
 
 from __future__ import annotations
 

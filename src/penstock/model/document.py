@@ -1,4 +1,4 @@
-"""Documents of the documents, their chunks, and what a search finds."""
+"""Documents, their chunks, and search results."""
 
 from __future__ import annotations
 

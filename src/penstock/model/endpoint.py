@@ -1,4 +1,4 @@
-"""Where an outside service is, and which variable holds its key, as configured."""
+"""Configuration of an outside service: its URL, and the variable that holds its key."""
 
 from __future__ import annotations
 

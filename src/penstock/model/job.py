@@ -1,4 +1,4 @@
-"""A job and the words around it."""
+"""A job, its states and its priorities."""
 
 from __future__ import annotations
 

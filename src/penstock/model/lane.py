@@ -22,7 +22,7 @@ UNKNOWN_PARALLEL = 2
 
 @dataclass(slots=True, frozen=True)
 class LaneConfig:
-    """The limits of a lane, as configured. Rate and minimum interval both bind."""
+    """The configured limits of a lane. Rate and minimum interval both apply."""
 
     requests_per_interval: int | None = None
     interval_seconds: float | None = None

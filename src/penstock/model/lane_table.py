@@ -1,4 +1,4 @@
-"""Lanes as configured, worked out together: each by name or pattern, on what is built in."""
+"""The configured lanes, resolved by name and pattern over the built-in ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets that people are not shown: in payloads, results and errors of jobs.
+"""Hides secrets in payloads, results and errors of jobs.
 
 A value is hidden by the name it stands under, and what looks like credentials in any text. It is
 a courtesy to whoever looks over somebody's shoulder, not a guard: a secret under a harmless name is

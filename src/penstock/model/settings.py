@@ -1,4 +1,4 @@
-"""Every number the engine goes by. All times are seconds; tests run them at a tenth."""
+"""Settings of the engine. All times are in seconds; tests scale them down."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class RunOutcome(StrEnum):
     RETRY = "retry"
     """It failed, and is tried again."""
     FAILED = "failed"
-    """It failed for good: a dead letter."""
+    """It failed permanently: a dead letter."""
     RELEASED = "released"
     """The handler asked for it to be run later, or a lane was busy."""
     HANDED_BACK = "handed_back"

@@ -1,4 +1,4 @@
-"""`ctx.fetch`: what an address holds that somebody else named. See `web_address` and `guard`."""
+"""`ctx.fetch`: fetches untrusted URLs. See `web_address` and `guard`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class JobFetch:
                         yield _fetched(response, address, most)
                         return
             except HttpError as error:
-                raise _failure(address, error) from error
+                failure = _failure(address, error)
+                self._http.reports.pass_on(error, failure)
+                raise failure from error
             address = address.joined(target)
         raise FetchError(f"{address.host}: more than {HOPS} redirects", 0)
 
@@ -100,9 +102,7 @@ def _failure(address: WebAddress, error: HttpError) -> FetchError:
     if isinstance(error, FetchError):
         return error
     what = f"HTTP {error.status}" if error.status else "its answer cannot be read"
-    failure = FetchError(f"{address.host}: {what}", error.status)
-    failure.lane, failure.told = error.lane, error.told
-    return failure
+    return FetchError(f"{address.host}: {what}", error.status)
 
 
 def _fetched(response: httpx2.Response, address: WebAddress, most: int) -> Fetched:

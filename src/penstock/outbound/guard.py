@@ -1,4 +1,4 @@
-"""The guarded client: connects only to addresses that were vetted.
+"""The guarded HTTP client: connects only to addresses that were checked.
 
 A name is resolved once for each connection, all its addresses are vetted, and the connection goes
 to one of those. So a name that has another answer a moment later gains nothing. This is below

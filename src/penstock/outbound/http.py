@@ -1,4 +1,4 @@
-"""`ctx.http`: outgoing requests that know their lane and their deadline."""
+"""`ctx.http`: an HTTP client that observes lanes and deadlines."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from penstock.model.redact import HIDDEN, hidden
 from penstock.outbound.certificates import trusted
 from penstock.outbound.spans import answered, naming, requesting
 from penstock.outbound.web_address import Allow
+from penstock.ports.lanes import ErrorReports
 from penstock.text.retry_after import LONGEST_RETRY_AFTER, retry_after
 from penstock.text.user_agent import user_agent
 
@@ -158,17 +159,22 @@ class JobHttp:
         lanes: ProviderLanes,
         *,
         probed: bool = True,
-        told: frozenset[str] = frozenset(),
+        trace_hosts: frozenset[str] = frozenset(),
         again: ProviderLanes | None = None,
     ) -> None:
         self._client = client
         self._run = run
         self._lanes = lanes
         self._again = again
-        self._told = told
+        self._trace_hosts = trace_hosts
         """Hosts that are told which trace a request belongs to."""
         self._probed = probed
         """Whether what cannot be reached may be probed: a probe asks for names anew, unguarded."""
+
+    @property
+    def reports(self) -> ErrorReports:
+        """What lanes have learnt of its errors."""
+        return self._lanes.reports
 
     async def get(self, url: str, **options: Any) -> httpx2.Response:
         return await self.request("GET", url, **options)
@@ -324,7 +330,7 @@ class JobHttp:
             try:
                 left = max(MOMENT, self._left())
                 with requesting(method, url, lane, waited) as span:
-                    if _host(url) in self._told:
+                    if _host(url) in self._trace_hosts:
                         options = naming(span, options)
                     async with (
                         asyncio.timeout(left),
@@ -359,12 +365,10 @@ class JobHttp:
     def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")[2]
-        problem = Unavailable(f"{place}: {type(error).__name__}: {error}".rstrip(": "))
-        problem.lane = lane
-        if self._probed:
-            port = parts.port or (443 if parts.scheme == "https" else 80)
-            problem.address = f"{parts.hostname}:{port}"
-        return problem
+        said = f"{place}: {type(error).__name__}: {error}".rstrip(": ")
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        address = f"{parts.hostname}:{port}" if self._probed else None
+        return Unavailable(said, lane=lane, address=address)
 
 
 def _hush() -> None:

@@ -1,4 +1,4 @@
-"""A proxy for a program that makes requests of its own, such as a browser.
+"""A proxy that guards a program with its own HTTP client, such as a browser.
 
 It speaks SOCKS 5 on loopback. The program resolves no names and connects to nothing else, so
 whatever a redirect or a script leads it to comes through here: only hosts that were named are

@@ -1,4 +1,4 @@
-"""Addresses that others name: which of them are fetched.
+"""Decides which untrusted URLs may be fetched.
 
 Whoever fetches for others reaches what they do not: its own machine, the network behind the
 firewall, the cloud's metadata server. So an address has one spelling here, and leads to the open

@@ -1,5 +1,4 @@
-"""The port to what the HTTP server remembers: API keys, requests with an Idempotency-Key, and what
-callers did.
+"""The port to the server's records: API keys, requests with an Idempotency-Key, and the audit log.
 
 An adapter promises:
 - of any number of requests with one key (of one tenant and route) at a time, exactly one begins;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from penstock.model.lane import LaneLimits
 
@@ -31,6 +31,16 @@ class Report(NamedTuple):
     """The lane knows already: the permit it happened under has come back with it."""
     resets_after: float | None = None
     """Rate limited: in how many seconds the provider's count starts anew, if it said so."""
+
+
+class ErrorReports(Protocol):
+    """What lanes have learnt of errors; see `penstock.lanes.reports.LaneReports`."""
+
+    def note(self, error: BaseException, report: Report | None) -> None: ...
+
+    def of(self, error: BaseException) -> Report | None: ...
+
+    def pass_on(self, error: BaseException, other: BaseException) -> None: ...
 
 
 class PermitRequest(NamedTuple):

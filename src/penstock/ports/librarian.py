@@ -1,5 +1,5 @@
-"""The port to the librarian, who looks for evidence on behalf of answers: in this process, or as a
-service of its own.
+"""The port to the librarian, which searches for evidence: in this process, or as a separate
+service.
 
 It promises: at most `MAX_ROUNDS` rounds, and none that begins after `Errand.ends_at`; what was
 found so far is given as it is found, so whoever loses the librarian in the middle keeps it; when

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.model.finding import FindingsPage
+from penstock.ports.lanes import ErrorReports
 
 if TYPE_CHECKING:
     import httpx2
@@ -54,6 +55,9 @@ class ProviderLanes(Protocol):
     def request(
         self, name: str, *, patience: float | None = ...
     ) -> AbstractAsyncContextManager[None]: ...
+
+    @property
+    def reports(self) -> ErrorReports: ...
 
 
 class ProviderContext(Protocol):

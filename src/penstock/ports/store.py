@@ -1,5 +1,5 @@
-"""The port to a store: one database for documents, research tasks, answers, API keys and what the
-server has answered."""
+"""The port to a store: one database for documents, research tasks, answers, API keys and the
+server's records."""
 
 from __future__ import annotations
 

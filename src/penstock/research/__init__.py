@@ -1,1 +1,1 @@
-"""Research: what others have published, found and put in order."""
+"""Research: searches providers, merges the results, reads the pages."""

@@ -1,4 +1,4 @@
-"""A task as one text, to keep or to hand on: Markdown, JSON, BibTeX."""
+"""Exports a task as Markdown, JSON or BibTeX."""
 
 from __future__ import annotations
 

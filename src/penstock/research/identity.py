@@ -1,4 +1,4 @@
-"""When two findings are of the same work: names of works in one spelling."""
+"""Decides whether two findings are the same work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of a research task: what they are called and given, and by which id they are found.
+"""Names, payloads and ids of the jobs of a research task.
 
 A search is done by one job, which asks providers and reads pages by others. The id of the first
 follows from the search and its run, so it can be asked for without having been noted anywhere, and

@@ -1,5 +1,5 @@
-"""Handlers of research jobs: `research.find` asks one provider, `research.page` reads one page.
-`research.search`, which enqueues them, is in `course`.
+"""Handlers of research jobs: `research.find` queries one provider, `research.page` reads one page.
+`research.search`, which enqueues them, is in `search_run`.
 
 What goes wrong with one is noted and is not the end of the search. Something that is the provider's
 or the page's own doing is noted at once; what may pass is tried again by the engine, and noted when

@@ -1,4 +1,4 @@
-"""One list out of the findings of all providers: each work once, best first.
+"""Merges the findings of all providers: each work once, best first.
 
 Findings are of the same work if they share
 

@@ -1,4 +1,4 @@
-"""A page of the web becomes a document, in the job of one who wants to read it.
+"""Stores a web page as a document, in the calling job.
 
 What comes from the web is somebody else's: `untrusted` says so in the document's metadata, and what
 is shown of it to a model is fenced (`penstock.text.fence`).

@@ -1,4 +1,4 @@
-"""The text of what was read, in parts."""
+"""Returns the text of a stored page, in parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No search waits for ever: what was interrupted between the queue and the store is mended.
+"""Repairs searches that were interrupted between the queue and the store.
 
 Queue and store may be two servers, so what belongs together is not always written together. A
 process can die between storing a search and enqueueing its job; a job can end without its handler

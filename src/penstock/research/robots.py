@@ -1,4 +1,4 @@
-"""robots.txt: what web servers ask of programs, by RFC 9309.
+"""robots.txt rules, by RFC 9309.
 
 It is asked for once an hour for each server, by the same guarded way as the pages, and what is read
 is kept in memory. `Crawl-delay` is no part of the RFC and means what it says all the same: it

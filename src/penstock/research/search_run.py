@@ -1,5 +1,5 @@
-"""One run of a search: providers are asked, their answers merged, pages read, each by a job of its
-own in its own lane.
+"""One run of a search: queries providers, merges their results, and reads pages, each by a separate
+job in its lane.
 
 The job of the search only waits for them. Meanwhile it keeps its place in the lane `search`, which
 is what bounds how many searches go on at a time, and no worker. Interrupted anywhere, it is run

@@ -1,4 +1,4 @@
-"""`app.research`: questions in, and out again as what others have published about them."""
+"""`app.research`: research tasks and their results."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ RECENT = 50
 
 
 class Research:
-    """The research tasks of an app. What is done for them is done by jobs; see `course`.
+    """The research tasks of an app. Their work is done by jobs; see `search_run`.
 
-    Unknown ids, and those of other tenants, raise TaskNotFound; what cannot be right raises
-    ValidationError, with a sentence that says what can be.
+    Unknown ids, and those of other tenants, raise TaskNotFound; invalid arguments raise
+    ValidationError, with a message that says what is valid.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class Research:
         tenant: str = "default",
         task_id: str | None = None,
     ) -> ResearchTask:
-        """A new task without searches: running, 0/0. `task_id`, 32 hex digits, makes it
-        idempotent: the task that has it is given back."""
+        """Create a task without searches: running, 0/0. `task_id`, 32 hex digits, makes it
+        idempotent: an existing task with that id is returned."""
         question = _tidy(question)
         if not 0 < len(question) <= QUESTION_LIMIT:
             raise ValidationError(f"a question must be 1 to {QUESTION_LIMIT:,} characters")
@@ -131,8 +131,8 @@ class Research:
         providers: Sequence[str] | None = None,
         tenant: str = "default",
     ) -> Queued:
-        """Add searches to a task; returns at once. Queries it has already are skipped and counted.
-        TaskStopped while it is paused: resume it first."""
+        """Add searches to a task; returns at once. Queries it already has are skipped and
+        counted. Raises TaskStopped while it is paused: resume it first."""
         new = await self._new_searches(queries, max_results, Priority.parse(priority), providers)
         await self._refuse_stopped(tenant, task_id)
         added = await self._tools.store.add_searches(
@@ -215,9 +215,9 @@ class Research:
         cursor: str | None = None,
         tenant: str = "default",
     ) -> TaskView:
-        """The task as it stands. With `wait`, up to so many seconds (300 at most) for a change
-        after version `since`, or after now; at once where there was one, where the task is
-        finished, and where there is none. `limit` results at most, from `cursor` on."""
+        """Return the current state of a task. With `wait`, wait up to that many seconds (300 at
+        most) for a change after version `since`, or after now; returns at once if there was one,
+        or if the task is finished. At most `limit` results, from `cursor` on."""
         if not 0 <= wait <= MAX_WAIT:
             raise ValidationError(f"wait must be 0 to {MAX_WAIT:g} s")
         if not 0 <= limit <= MAX_LISTED:
@@ -232,9 +232,9 @@ class Research:
     async def stop(
         self, task_id: str, *, mode: Mode = "graceful", tenant: str = "default"
     ) -> StoppedTask:
-        """Stop a task; returns at once. Queued searches are cancelled and no new ones taken.
-        Graceful: running ones finish whole, with the pages they find, and are stored. Immediate:
-        they are cancelled, and not stored."""
+        """Stop a task; returns at once. Queued searches are cancelled and no new ones accepted.
+        Graceful: running ones finish, with the pages they find, and are stored. Immediate: they
+        are cancelled, and not stored."""
         if mode not in ("graceful", "immediate"):
             raise ValidationError("mode must be graceful or immediate")
         tools, at_once = self._tools, mode == "immediate"
@@ -265,7 +265,7 @@ class Research:
         )
 
     async def resume(self, task_id: str, *, tenant: str = "default") -> Resumed:
-        """Go on with what is unfinished. Harmless for a task that is not paused."""
+        """Resume the unfinished searches. Harmless for a task that is not paused."""
         tools = self._tools
         before = await self._snapshots.get(tenant, task_id)
         queued = 0
@@ -297,7 +297,7 @@ class Research:
     async def tasks(
         self, *, tenant: str = "default", limit: int = 100, before: str | None = None
     ) -> list[TaskLine]:
-        """The newest first; `before` is the id of the last one of the page before."""
+        """List tasks, newest first; `before` is the id of the last one of the previous page."""
         if not 0 < limit <= MAX_LISTED:
             raise ValidationError(f"limit must be 1 to {MAX_LISTED}")
         found = await self._tools.store.tasks(tenant, limit, before)
@@ -340,7 +340,7 @@ class Research:
         *,
         tenant: str = "default",
     ) -> str:
-        """All of a task as one text."""
+        """Export a task as one text."""
         if format not in FORMATS:
             raise ValidationError(f"format must be one of {', '.join(FORMATS)}")
         snapshot = await self._snapshots.get(tenant, task_id)

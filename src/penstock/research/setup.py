@@ -1,4 +1,4 @@
-"""Putting the research of an app together."""
+"""Builds the research service of an app."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks as of a version of their log; one read serves all who wait for the same."""
+"""Snapshots of tasks at a version of their log; one read serves all waiters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what is stored of a task to what callers are told of it."""
+"""Converts the stored state of a task to the view that callers get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BM25 as FTS5 computes it, for stores whose full-text search has no such score.
+"""BM25 as FTS5 computes it, for stores whose full-text search lacks it.
 
 PostgreSQL finds the chunks that hold a term but weighs all terms alike; the store takes the few
 hundred that hold the most weight and orders them by this.

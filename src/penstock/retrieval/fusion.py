@@ -1,4 +1,4 @@
-"""One order out of two: what the words say and what the vectors say.
+"""Fuses keyword and vector ranks into one order.
 
 1. A hit's text share is its BM25 score over that of a passage that holds every term of the question
    once, unknown terms included: about 1 for a full match, about 0 where only a name is shared.

@@ -1,5 +1,4 @@
-"""Decides which hits are relevant to the question. The best of a corpus in which nothing is are
-still its best, so rank alone does not tell.
+"""Decides which hits are relevant to the question; rank alone does not tell.
 
 A hit is relevant that holds enough of the question's words, the rare ones counting most, or whose
 vector is near enough. How the limits were found: docs/decisions/0059-relevance.md.

@@ -1,4 +1,4 @@
-"""Search: a question in, passages out, each with what put it there."""
+"""Search: a question in, ranked passages out, with explanations."""
 
 from __future__ import annotations
 

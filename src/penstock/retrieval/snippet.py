@@ -1,4 +1,4 @@
-"""The part of a chunk that shows why it was found."""
+"""Selects the part of a chunk that shows why it was found."""
 
 from __future__ import annotations
 

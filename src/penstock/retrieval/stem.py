@@ -1,4 +1,4 @@
-"""English words without their endings, so that "connected" finds "connection".
+"""Strips English word endings, so that "connected" finds "connection".
 
 A short form of Porter's rules: an ending goes only if enough of a word is left. What comes out is
 a key, not a word ("happy" becomes "happi"). Words of other languages pass through: few end so.

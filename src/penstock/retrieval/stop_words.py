@@ -1,4 +1,4 @@
-"""Words that every text has, in the languages of Latin script that are asked most.
+"""Stop words of the supported languages in Latin script.
 
 They say nothing of what is looked for: a passage that shares only these with a question has nothing
 to do with it. The index holds them; they are left out of questions.

@@ -1,4 +1,4 @@
-"""The words of a text as they are indexed and asked for: one stream for every store.
+"""Splits text into index terms, the same for every store.
 
 A store puts `index_terms` joined by spaces into FTS5 (`FTS5_TOKENIZER` splits them again and
 changes nothing), or as lexemes into a tsvector. No term holds a space, a quote or a backslash, so

@@ -1,4 +1,4 @@
-"""The log of what callers have done to what was there, for those who have to know.
+"""Records actions of callers, for the audit log.
 
 A record is there before anything is done, and says how it ended afterwards. So an action whose
 server died is not missing, and where nothing can be recorded nothing is done.

@@ -1,4 +1,4 @@
-"""With too much queued, new work is refused rather than promised."""
+"""Rejects new work when too much is queued."""
 
 from __future__ import annotations
 

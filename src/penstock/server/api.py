@@ -1,4 +1,4 @@
-"""The API, put together around an app that is open."""
+"""Builds the API around an open app."""
 
 from __future__ import annotations
 

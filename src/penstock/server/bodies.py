@@ -1,4 +1,4 @@
-"""Reading what a caller sends, within limits of size (whatever Content-Length says) and time."""
+"""Reads request bodies, with limits on size (whatever Content-Length says) and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections: how many there are, and how long and how large a request's head may be.
+"""Limits connections, and the size and time of request headers.
 
 The HTTP library waits for ever for a head, and keeps all of it. So whoever opens connections and
 says nothing, or never comes to an end, would take every file and all memory there is.

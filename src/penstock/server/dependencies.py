@@ -1,4 +1,4 @@
-"""The desk that a route gets: that of its caller, who may do what the route does."""
+"""Dependencies of routes: the tenant view of an authorised caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the server is told to stop, whoever waits is answered at once."""
+"""Ends waits at once when the server is stopping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events: what is in the logs, as it is written there, and a sign of life meanwhile.
+"""Server-sent events from the logs, with heartbeats.
 
 Every event but `bye` has the id to resume after it. `change` is an entry of a log, `reset` a
 snapshot for a reader whose id is too old or of another time, `bye` the end of the stream but not

@@ -1,4 +1,4 @@
-"""The last hour as this server has seen it: how much ran, how long it took, how full lanes were.
+"""The last hour in this server's memory: throughput, latency, use of lanes.
 
 Kept in memory only. Worker processes tell what they have done when they renew their leases, every
 few seconds, each at a moment of its own. So what is kept of a process is its speed between its last

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a request that is made twice is carried out once.
+"""Idempotency-Key: executes a repeated request once.
 
 What is made gets the id that the record of the request was begun with. So when a server dies
 between making it and keeping the answer, whoever sends the request again makes nothing twice; and

@@ -1,4 +1,4 @@
-"""Kinds of jobs as labels: callers make them up, and Prometheus keeps a series of each."""
+"""Bounds the number of kinds used as metric labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a form, as they come: never whole in memory, never in a temporary file."""
+"""Streams files of a form: never whole in memory, never in a temporary file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The description of the API: what routes take and every way they may answer."""
+"""The OpenAPI description of the routes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Query parameters that a route of the API does not have are refused, as unknown keys of bodies
-are: a filter with a slip in its name would answer with everything."""
+"""Rejects unknown query parameters: a misspelt filter would return everything."""
 
 from __future__ import annotations
 

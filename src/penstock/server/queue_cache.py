@@ -1,4 +1,4 @@
-"""Figures of the whole queue, looked up once for all who ask at about the same time."""
+"""Caches figures of the whole queue for concurrent callers."""
 
 from __future__ import annotations
 

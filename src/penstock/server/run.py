@@ -1,4 +1,4 @@
-"""A process that serves: the API, and workers beside it unless told otherwise."""
+"""Runs a server process: the API, and workers unless disabled."""
 
 from __future__ import annotations
 

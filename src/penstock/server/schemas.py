@@ -1,4 +1,4 @@
-"""Schemas on the wire. They follow the library's own words; nothing is renamed."""
+"""Wire schemas, with the names of the library."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Common parts of all streams: who may open one, where its reader goes on, and how it is
-described."""
+"""Common parts of event streams: limits, resumption, description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a form: stored as they come, and documents once all of the form is there."""
+"""Stores uploaded files, and adds the documents once the form is complete."""
 
 from __future__ import annotations
 

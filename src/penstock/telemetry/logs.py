@@ -1,4 +1,4 @@
-"""Log lines, for people or for programs.
+"""Log formatting, for people or as JSON.
 
 Of an exception only its type is logged, and where it was raised: what it says may quote a document,
 a payload or a key.

@@ -1,4 +1,4 @@
-"""Traces for OpenTelemetry, where somebody has set up its SDK; else nothing is made or imported.
+"""OpenTelemetry traces, if the SDK is configured; otherwise nothing is imported.
 
 Whoever sets up the SDK has imported its API, so this never has to. Spans tell names, ids, times and
 types of errors. They never tell payloads, addresses with what is asked in them, or what an error

@@ -1,4 +1,4 @@
-"""A stored error in words."""
+"""Formats a stored error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that others have written, read with care."""
+"""Parses untrusted JSON."""
 
 from __future__ import annotations
 

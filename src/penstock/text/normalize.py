@@ -1,4 +1,4 @@
-"""Text that every store takes, and forms of it."""
+"""Normalizes text so that every store accepts it."""
 
 from __future__ import annotations
 

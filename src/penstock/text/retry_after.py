@@ -1,4 +1,4 @@
-"""Retry-After as servers send it."""
+"""Parses Retry-After headers."""
 
 from __future__ import annotations
 

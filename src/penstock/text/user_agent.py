@@ -1,4 +1,4 @@
-"""The product's user agent: also the name that the rules of a robots.txt are looked up by."""
+"""The product's user agent, also used for robots.txt rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML from others, as a stream of events: documents that were uploaded, answers of providers."""
+"""Parses untrusted XML as a stream of events."""
 
 from __future__ import annotations
 

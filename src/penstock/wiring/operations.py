@@ -16,7 +16,7 @@ from penstock.ports.queue import JobFilter, JobQueue
 
 
 class Operations:
-    """A part of `Penstock`, in a file of its own."""
+    """Operator methods of `Penstock`."""
 
     queue: JobQueue
     lanes: LaneRegistry
@@ -28,19 +28,20 @@ class Operations:
         return await self.queue.find(_dead(where), limit, before)
 
     async def redrive(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
-        """Queue dead letters again with fresh retries and their history; how many."""
+        """Put dead letters back in the queue with fresh retries, keeping their history. Returns
+        their number."""
         return len(await self.queue.redrive(_dead(where, job_id)))
 
     async def discard(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
-        """Delete dead letters for good; how many."""
+        """Delete dead letters permanently. Returns their number."""
         return len(await self.queue.discard(_dead(where, job_id)))
 
     async def counts(self, tenant: str | None = None) -> list[KindCounts]:
-        """How many jobs of each kind are in each state; of one tenant, or of all."""
+        """Number of jobs by kind and state, of one tenant or of all."""
         return await self.queue.counts(tenant)
 
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
-        """Dead letters that failed alike, the most frequent first."""
+        """Dead letters grouped by kind and error, most frequent first."""
         return await self.queue.dead_groups(tenant)
 
     async def processes(self) -> list[ProcessInfo]:
@@ -48,7 +49,7 @@ class Operations:
         return await self.queue.processes()
 
     async def periodic(self) -> list[PeriodicKind]:
-        """The periodic kinds that worker processes of this queue work on, and their ticks."""
+        """The periodic kinds that worker processes of this queue handle, and their ticks."""
         return periodic_kinds(await self.queue.processes(), self.queue.now())
 
     async def lane_infos(self) -> list[LaneInfo]:
@@ -56,24 +57,24 @@ class Operations:
         return await self.queue.lanes()
 
     async def apply_lanes(self) -> None:
-        """Bring the lanes in use to the limits that are configured here. Done when workers
-        start; lanes not in use yet get theirs with their first job or permit."""
+        """Apply the limits configured here to the lanes in use. Done when workers start; other
+        lanes get theirs with their first job or permit."""
         in_use = [lane.name for lane in await self.queue.lanes()]
         await self.queue.configure([name for name in in_use if self.lanes.configured(name)])
 
     async def steer_lane(
         self, name: str, steer: LaneCommand | Literal["pause", "resume", "reset"]
     ) -> None:
-        """Pause a lane, lift its pause or block, or reset it as if nothing had happened."""
+        """Pause a lane, lift its pause or block, or reset it."""
         if self.lanes.knows(name):  # also before anybody has used it
             await self.queue.configure([name])
         if not await self.queue.steer(name, LaneCommand(steer)):
             raise LaneNotFound(name)
 
     async def limit_lane(self, name: str, changes: Mapping[str, Any] | None) -> LaneInfo:
-        """Give a lane other limits than the configured ones, for all processes from now on:
-        `{"max_parallel": 3}`. What was given before stays unless it is named; a key with None is as
-        configured again, and so is all without `changes`. The keys are those of `LaneLimits`."""
+        """Override the configured limits of a lane for all processes: `{"max_parallel": 3}`.
+        Earlier overrides stay unless named; None restores the configured value of a key, and no
+        `changes` restores all. The keys are those of `LaneLimits`."""
         if self.lanes.knows(name):  # also before anybody has used it
             await self.queue.configure([name])
         known = await self._lane_info(name)

@@ -1,1 +1,1 @@
-"""Blob stores: where original files are until they are no longer needed."""
+"""Blob stores for original files."""

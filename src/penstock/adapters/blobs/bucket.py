@@ -1,4 +1,4 @@
-"""Blobs in a bucket: S3 and what speaks like it, or Google Cloud Storage.
+"""Blob store in a bucket: S3-compatible servers or Google Cloud Storage.
 
     s3://bucket/prefix/<key>        one object for each blob, nothing else
 

@@ -1,4 +1,4 @@
-"""Blobs in a folder."""
+"""Blob store in a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that others have stored in buckets, and name for us to read: they stay as they are."""
+"""Reads objects in buckets that callers name; they are never changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S3 and Google Cloud Storage as fsspec has them. Imported late: each takes half a second."""
+"""Opens S3 and Google Cloud Storage through fsspec. Imported late: each takes half a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tab: one page of a browser, without trust in what it shows."""
+"""A browser tab that does not trust the page it shows."""
 
 from __future__ import annotations
 

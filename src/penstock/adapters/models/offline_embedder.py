@@ -1,4 +1,4 @@
-"""The embedder that needs no server: Universal Sentence Encoder, multilingual, in numpy."""
+"""Offline embedder: Universal Sentence Encoder, multilingual, in numpy."""
 
 from __future__ import annotations
 

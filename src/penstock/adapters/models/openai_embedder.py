@@ -1,4 +1,4 @@
-"""Any embedder that is served as OpenAI's `/v1/embeddings`.
+"""Client of embedders with OpenAI's `/v1/embeddings`.
 
 It is given the function that makes the request: `ctx.http.post` inside a job, so that each request
 takes its permit in the lane and knows the deadline; an `httpx2.AsyncClient().post` elsewhere. Both

@@ -1,4 +1,4 @@
-"""Any model that looks at pictures and is served as OpenAI's `/v1/chat/completions`.
+"""Client of vision models with OpenAI's `/v1/chat/completions`.
 
 It is given the function that makes the request: `ctx.http.post` inside a job, so that each request
 takes its permit in the lane, knows the deadline, and ends in the lane's errors.

@@ -1,4 +1,4 @@
-"""Where a queue is: a PostgreSQL URL and a namespace in that database."""
+"""Parses the URL of a PostgreSQL queue, and its namespace."""
 
 from __future__ import annotations
 

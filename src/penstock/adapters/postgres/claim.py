@@ -1,4 +1,4 @@
-"""Claiming: what may run now, in order, leased in the same transaction."""
+"""Claims jobs in order, and leases them in the same transaction."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.fairness import Weights, place
 from penstock.adapters.postgres.lane_claim import claim_in_lanes
 from penstock.adapters.postgres.lanes import configure
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.errors import describe
 from penstock.model.job import HISTORY_LIMIT, Priority

@@ -1,4 +1,4 @@
-"""Connections to the server, and transactions over them.
+"""Connections to the server, and transactions.
 
 A connection is made when it is needed and thrown away when anything is wrong with it. Every
 command has a time limit, so that a server that is gone without a word is noticed.
@@ -23,7 +23,7 @@ from penstock.adapters.postgres.address import PostgresAddress
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.semaphore import CountingSemaphore
-from penstock.adapters.sql.dialect import Row, load, numbered
+from penstock.adapters.sql.dialect import Row, include, load, numbered
 from penstock.errors import QueueError
 from penstock.ports.queue import Topic
 
@@ -62,18 +62,15 @@ within seconds are always wrong. A process that is frozen in here is thrown out 
 
 @cache
 def _statements() -> dict[str, str]:
-    return load("postgres", ("penstock.adapters.sql", "."), ("penstock.adapters.postgres", "sql"))
+    return load("postgres", files("penstock.adapters.postgres") / "sql")
 
 
 @lru_cache(2000)
 def statement(name_or_text: str, schema: str) -> str:
     """A statement by its name, or a text that mentions `penstock.`, for a namespace."""
-    if not name_or_text.isidentifier():
-        return in_schema(name_or_text, schema)
-    if name_or_text not in _statements():
-        file = files("penstock.adapters.postgres") / "sql" / f"{name_or_text}.sql"
-        return in_schema(file.read_text(), schema)
-    return in_schema(_statements()[name_or_text], schema)
+    if name_or_text.isidentifier():
+        return in_schema(_statements()[name_or_text], schema)
+    return in_schema(include(name_or_text, _statements()), schema)
 
 
 @lru_cache(2000)
@@ -305,8 +302,8 @@ class Pool:
     def _ring(self, topics: set[Topic]) -> str:
         if not topics or self._database.poll_only:
             return ""
-        names = ",".join(sorted(topic.value for topic in topics))
-        return self._database.sql(f"SELECT penstock.ring('{{{names}}}'); ")
+        names = ", ".join(sorted(f"'{topic.value}'" for topic in topics))
+        return self._database.sql(f"SELECT penstock.ring(ARRAY[{names}]); ")
 
     async def _take(self) -> Connection:
         while self._idle:

@@ -1,4 +1,4 @@
-"""Storing new jobs."""
+"""Stores new jobs."""
 
 from __future__ import annotations
 

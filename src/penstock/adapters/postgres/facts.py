@@ -1,4 +1,4 @@
-"""A look at a PostgreSQL server and what is of ours in it. Changes nothing."""
+"""Inspects a PostgreSQL server for the doctor. Read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in line: (band, turn, seq), with tenants taking weighted turns inside a band."""
+"""Positions in line: (band, turn, seq), with tenants taking weighted turns within a band."""
 
 from __future__ import annotations
 

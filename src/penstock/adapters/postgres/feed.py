@@ -1,4 +1,4 @@
-"""The feed of a tenant: what all its logs have got, in one order.
+"""The feed of a tenant: the entries of all its logs, in one order.
 
 An entry can be read once every transaction that began to write before its own has ended. Until
 then its wake-up was early; so whoever listens is woken again, soon and then ever more slowly.

@@ -1,15 +1,14 @@
-"""Claiming from lanes: a job and its permit together, or neither."""
+"""Claims from lanes: a job and its permit together, or neither."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
 from penstock.lanes import line
 from penstock.lanes.limits import grant
-from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, within
+from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
@@ -70,18 +69,19 @@ class _Claim:
                 return
             self._serve(store.family(self._states, name), picked.get(name, []))
 
-    async def _pick(self, rooms: dict[str, int]) -> dict[str, list[Any]]:
-        """The first in each line: [band, turn, *Lease] of jobs nobody else is just changing."""
+    async def _pick(self, rooms: dict[str, int]) -> dict[str, list[Picked]]:
+        """The first in each line: jobs nobody else is just changing."""
         if not rooms:
             return {}
         names = list(rooms)
         counts = list(rooms.values())
-        picked: dict[str, list[Any]] = {}
-        for n, *row in await self._tx.fetch("pick", names, counts, self._kinds, self._crashed):
-            picked.setdefault(names[n - 1], []).append(row)
+        picked: dict[str, list[Picked]] = {}
+        rows = await self._tx.fetch("pick", names, counts, self._kinds, self._crashed)
+        for n, band, turn, *lease in rows:
+            picked.setdefault(names[n - 1], []).append(Picked(band, turn, Lease(*lease)))
         return picked
 
-    def _serve(self, lanes: list[LaneState], rows: list[Any]) -> None:
+    def _serve(self, lanes: list[LaneState], picked: list[Picked]) -> None:
         lane, name, now = lanes[0], lanes[0].name, self._tx.now
         self._touched.update({one.name: one for one in lanes})
         most = line.room(lanes, self._want.lanes - len(self.leases), now)
@@ -89,19 +89,19 @@ class _Claim:
             self._looks.append((name, *line.look_again(lanes, now)))
             return
         if not self._crashed:
-            rows = [row for row in rows if not row[line.CRASHES]]
-        rows = within(rows, self._ordinary())
-        if not rows:
+            picked = [one for one in picked if not one.lease.crashes]
+        picked = within(picked, self._ordinary())
+        if not picked:
             # Nobody there, or only jobs this process may not take just now.
             self._looks.append((name, now + LATER_SECONDS, None))
             return
-        rows = line.chosen(lane, rows)[:most]
-        starts = grant(lanes, len(rows), now)
-        leases = [line.with_permit(row, at, lanes) for row, at in zip(rows, starts, strict=False)]
+        picked = line.chosen(lane, picked)[:most]
+        granted = zip(picked, grant(lanes, len(picked), now), strict=False)
+        leases = [line.with_permit(one.lease, start, lanes) for one, start in granted]
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]
-        self._served.update({(name, row[0]): row[1] for row in rows[: len(leases)]})
+        self._served.update({(name, one.band): one.turn for one in picked[: len(leases)]})
         self._crashed = self._crashed and not any(lease.crashes for lease in leases)
         self.leases += leases
         self._looks.append((name, *line.look_again(lanes, now)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from penstock.adapters.postgres import changes
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.stop import cancel_requeued
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState

@@ -14,7 +14,6 @@ from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.lanes import breaker
-from penstock.lanes.limits import repace
 from penstock.lanes.state import (
     CONFIGURED,
     COUNTED,
@@ -23,9 +22,8 @@ from penstock.lanes.state import (
     TOUCHED,
     LaneState,
     limits_of,
-    own_limits,
 )
-from penstock.model.lane import LaneConfig, LaneLimits
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.lanes")
@@ -236,16 +234,3 @@ async def wake_lane(tx: Transaction, lane: str) -> None:
     await tx.execute("wake_jobs", lane, tx.now)
     await tx.execute("wake_lines", lane)
     tx.wake(Topic.READY)
-
-
-async def limit(tx: Transaction, name: str, limits: LaneLimits | None) -> bool:
-    """Give a lane other limits; False when there is no such lane."""
-    lane = (await lock(tx, [name])).get(name)
-    if lane is None:
-        return False
-    await tx.execute("limit", name, *own_limits(limits).values())
-    changed = (await lock(tx, [name]))[name]
-    repace(changed, lane.pace, tx.now)
-    await save(tx, [changed])
-    await wake_lane(tx, name)
-    return True

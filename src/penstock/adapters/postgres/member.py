@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.adapters.life_file import open_life_file, started_jobs
-from penstock.adapters.postgres import changes, permits, probes, takeover
+from penstock.adapters.postgres import permits, probes, takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lane_settle import Learning, standing_leases
@@ -19,6 +19,7 @@ from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
 from penstock.adapters.postgres.settle import columns, is_plain, note_progress, refused, settle
 from penstock.adapters.postgres.upkeep import Upkeep
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.takeover import boot_id, sweep_files
 from penstock.lanes.permit import still_ours
 from penstock.lanes.verdict import lane_of
@@ -32,8 +33,17 @@ if TYPE_CHECKING:
 _EXCHANGE = (
     "SELECT * FROM penstock.exchange_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 )
-_LEASE = 6
-"""Where in a row of the exchange the lease begins."""
+
+
+class _Answer(NamedTuple):
+    """What a row of the exchange begins with; a lease follows."""
+
+    refused: list[int] | None
+    member: bool
+    chores: bool
+    lines: bool
+    next_at: float | None
+    at: float
 
 
 class _Trip(NamedTuple):
@@ -140,12 +150,15 @@ class PostgresMember:
             rows = await connection.fetch(
                 self._database.sql(_EXCHANGE), self._number, self.id, *columns(completed), *wanted
             )
-        refused, member, chores, lines, next_at, at = rows[0][:_LEASE]
-        clock.sample(sent, at)
-        leases = [Lease(*row[_LEASE:]) for row in rows[1:]]
+        width = len(_Answer._fields)
+        answer = _Answer(*rows[0][:width])
+        clock.sample(sent, answer.at)
+        leases = [Lease(*row[width:]) for row in rows[1:]]
+        next_at = answer.next_at
         if want is not None and want.limit and len(leases) == want.limit and not want.lanes:
             next_at = None  # there may be more at once
-        return _Trip(set(refused or ()), Claimed(leases, next_at, member), chores, lines)
+        claimed = Claimed(leases, next_at, answer.member)
+        return _Trip(set(answer.refused or ()), claimed, answer.chores, answer.lines)
 
     async def _settle(
         self,

@@ -1,4 +1,5 @@
-"""Leases and permits that this process has in the queue and knows nothing of.
+"""Finds leases and permits that the queue attributes to this process, but the process does not
+know.
 
 When a connection breaks at the wrong moment, the server may have leased jobs that this process
 never heard of; and a replica that takes over may not know that others were settled. They would
@@ -12,12 +13,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
-from penstock.adapters.postgres.stop import cancel_requeued
 from penstock.adapters.postgres.takeover import IS_MEMBER
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.lanes import Busy, Permit, Returned
 from penstock.ports.queue import Lease, Ref, Settlement, Topic

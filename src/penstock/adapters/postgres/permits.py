@@ -1,4 +1,4 @@
-"""Permits taken inside a job: one trip for all that are asked for at the moment."""
+"""Grants permits inside jobs: one exchange for all pending requests."""
 
 from __future__ import annotations
 

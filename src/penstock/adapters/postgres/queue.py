@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import math
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import cascade, figures, lanes, schema, selection, stop
+from penstock.adapters.postgres import lane_view, lanes, schema
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -37,26 +34,20 @@ from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
 from penstock.adapters.postgres.feed import FeedReader
 from penstock.adapters.postgres.member import PostgresMember
-from penstock.adapters.postgres.rows import read_jobs
 from penstock.adapters.postgres.wakeups import Wakeups
-from penstock.adapters.sql.job_rows import change_of
+from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.queue import SqlQueue
 from penstock.errors import QueueError, QueueUnavailable
-from penstock.lanes import view
-from penstock.model.change import Change
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
-from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
-    CASCADE_SECONDS,
     NO_LANE,
     UNKNOWN_LANE,
     FeedEntry,
     Inbox,
-    JobFilter,
     NewJob,
     NewJobs,
-    Stopped,
     Topic,
 )
 
@@ -66,7 +57,7 @@ POOL_SIZE = 4
 RETRY_SECONDS = 0.05
 
 
-class PostgresQueue:
+class PostgresQueue(SqlQueue):
     """See `penstock.ports.queue.JobQueue`. Any number of processes on any number of machines.
 
     `poll_only`: use nothing that belongs to a session (LISTEN, prepared statements), for
@@ -134,18 +125,28 @@ class PostgresQueue:
         self.wakeups.changed(topics)
         return outcome
 
-    async def read(self, operation: Callable[[Connection], Awaitable[T]]) -> T:
+    async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
+        return await self.write(operation)
+
+    async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
+        return await self._look(operation, LONG_SECONDS if long else COMMAND_SECONDS)
+
+    async def _look(self, operation: Callable[[Transaction], Awaitable[T]], seconds: float) -> T:
         async with self.pool().connection() as connection:
-            return await operation(connection)
+            return await operation(self._reading(connection, seconds))
+
+    def _reading(self, connection: Connection, seconds: float = COMMAND_SECONDS) -> Transaction:
+        return Transaction(self.database, connection, self.now(), seconds)
 
     async def fetch(self, statement: str, *values: Any) -> list[Any]:
-        async with self.pool().connection() as connection:
-            rows: list[Any] = await connection.fetch(self.database.sql(statement), *values)
-            return rows
+        return await self._look(lambda tx: tx.fetch(statement, *values), COMMAND_SECONDS)
 
     async def fetchval(self, statement: str, *values: Any) -> Any:
-        async with self.pool().connection() as connection:
-            return await connection.fetchval(self.database.sql(statement), *values)
+        return await self._look(lambda tx: tx.fetchval(statement, *values), COMMAND_SECONDS)
+
+    async def why_waiting(self, tx: Sql, rows: Sequence[Row]) -> dict[int, str]:
+        assert isinstance(tx, Transaction)
+        return await lane_view.why_waiting(tx, rows)
 
     async def enqueue(self, batch: NewJobs, conn: Connection | None = None) -> list[Job]:
         items, first = distinct(batch)
@@ -163,8 +164,10 @@ class PostgresQueue:
         old: dict[str, Job] = {}
         if stored.found is not None:
             ids = [found for found in stored.found if found is not None]
-            read = self._by_id(conn, ids) if conn else self.read(lambda own: self._by_id(own, ids))
-            old = {job.id: job for job in await read}
+            reading = self.look(lambda tx: self.by_id(tx, ids))
+            if conn is not None:
+                reading = self.by_id(self._reading(conn), ids)
+            old = {job.id: job for job in await reading}
         self.wakeups.changed([Topic.READY] if batch.log is None else [Topic.READY, Topic.FINISHED])
         return jobs_of(batch, items, first, stored, old, drafts)
 
@@ -190,144 +193,20 @@ class PostgresQueue:
             async with self.pool().connection() as connection:
                 await connection.execute(self.database.sql(statement), rows, self.now())
 
-    async def _by_id(self, connection: Connection, ids: Sequence[str]) -> list[Job]:
-        return await read_jobs(
-            self.database, connection, "WHERE id = ANY ($1)", ids, timeout=COMMAND_SECONDS
-        )
-
-    async def get(self, ids: Sequence[str]) -> dict[str, Job]:
-        jobs = await self.read(lambda connection: self._by_id(connection, list(ids)))
-        return {job.id: job for job in jobs}
-
-    async def finished(self, ids: Sequence[str]) -> list[str]:
-        rows = await self.fetch("finished", list(ids))
-        return [job_id for (job_id,) in rows]
-
-    async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
-        text, values = selection.condition(where)
-        if before is not None:
-            values.append(before)
-            text += f" AND seq < (SELECT seq FROM penstock.jobs WHERE id = ${len(values)})"
-        values.append(limit)
-        text = f"WHERE {text} ORDER BY seq DESC LIMIT ${len(values)}"
-        return await self.read(
-            lambda connection: read_jobs(
-                self.database, connection, text, *values, timeout=LONG_SECONDS
-            )
-        )
-
-    async def cancel(self, where: JobFilter) -> list[str]:
-        cancelled = await self._in_chunks(selection.cancel, where)
-        await self.cancel_children(CASCADE_SECONDS)
-        return cancelled
-
-    async def cancel_children(self, seconds: float = math.inf) -> None:
-        """Cancel the children of cancelled jobs, for about so long."""
-        until = time.monotonic() + seconds
-        more = await self.fetchval(cascade.PENDING)
-        while more:
-            more = await self.write(selection.cancel_children) and time.monotonic() < until
-
-    async def redrive(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks(selection.redrive, where)
-
-    async def discard(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks(selection.discard, where)
-
-    async def _in_chunks(self, change: selection.Change, where: JobFilter) -> list[str]:
-        changed: list[str] = []
-        while True:
-            some = await self.write(lambda tx: change(tx, where))
-            changed += some
-            if len(some) < selection.CHUNK:
-                return changed
-
-    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
-        return await self.read(lambda connection: figures.counts(self.database, connection, tenant))
-
-    async def queued(self, tenant: str | None = None) -> int:
-        return await self.read(lambda connection: figures.queued(self.database, connection, tenant))
-
-    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
-        return await self.read(
-            lambda connection: figures.dead_groups(self.database, connection, tenant)
-        )
-
     async def lanes(self) -> list[LaneInfo]:
-        states = await self.read(lambda connection: lanes.look_at(self.database, connection))
-        waiting = dict(
-            await self.fetch(
-                "SELECT lane, count(*) FROM penstock.jobs"
-                " WHERE ready > 0 AND lane NOT IN ('', '?') GROUP BY lane"
-            )
-        )
-        return view.infos(list(states.values()), waiting, self.now())
+        return await self._look(lane_view.infos, COMMAND_SECONDS)
 
     async def configure(self, lanes: Sequence[str]) -> None:
         await self._configure(set(lanes))
 
     async def steer(self, lane: str, steer: LaneCommand) -> bool:
-        async def change(tx: Transaction) -> bool:
-            state = (await lanes.lock(tx, [lane])).get(lane)
-            if state is None:
-                return False
-            view.steer(state, steer)
-            await lanes.save(tx, [state])
-            await lanes.wake_lane(tx, lane)
-            return True
-
-        return await self.write(change)
+        return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
 
     async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
-        return await self.write(lambda tx: lanes.limit(tx, lane, limits))
+        return await self.write(lambda tx: lane_view.limit(tx, lane, limits))
 
     def callers_waiting(self) -> int:
         return self.pool().waiting
-
-    async def work_left(self, kinds: Sequence[str] | None) -> bool:
-        left: bool = await self.fetchval("work_left", None if kinds is None else list(kinds))
-        return left
-
-    async def processes(self) -> list[ProcessInfo]:
-        rows = await self.fetch(
-            "SELECT id, host, pid, kinds, max_workers, joined_at, heartbeat_at, lease_until, status"
-            " FROM penstock.processes ORDER BY joined_at"
-        )
-        return [ProcessInfo(**{**row, "status": json.loads(row["status"])}) for row in rows]
-
-    async def life_names(self) -> set[str]:
-        """The life files of all members."""
-        return {life for (life,) in await self.fetch("SELECT life FROM penstock.processes")}
-
-    async def stop(self, tenant: str, log: str, *, running: bool, whole: bool = False) -> Stopped:
-        stopped = await self.write(lambda tx: stop.stop(tx, tenant, log, running, whole))
-        await self.cancel_children(CASCADE_SECONDS)
-        return stopped
-
-    async def reopen(self, tenant: str, log: str) -> None:
-        await self.write(lambda tx: stop.reopen(tx, tenant, log))
-
-    async def stopped(self, logs: Sequence[tuple[str, str]]) -> list[bool]:
-        rows = await self.fetch("stopped", [log[0] for log in logs], [log[1] for log in logs])
-        return [is_stopped for (is_stopped,) in rows]
-
-    async def note(self, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
-        await self.write(lambda tx: stop.note(tx, tenant, log, what, data))
-
-    async def changes(self, tenant: str, log: str, since: int, limit: int) -> list[Change]:
-        rows = await self.fetch(
-            "SELECT log, version, at, what, job_id, data FROM penstock.changes"
-            " WHERE tenant = $1 AND log = $2 AND version > $3 ORDER BY version LIMIT $4",
-            tenant,
-            log,
-            since,
-            limit,
-        )
-        return [change_of(row) for row in rows]
-
-    async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
-        rows = await self.fetch("versions", [log[0] for log in logs], [log[1] for log in logs])
-        return [version for (version,) in rows]
 
     async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
         return await self._feed.read(tenant, after, limit)

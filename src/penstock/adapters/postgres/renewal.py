@@ -1,4 +1,4 @@
-"""Renewing leases from any thread, over a connection and an event loop of their own."""
+"""Renews leases from any thread, over its own connection and event loop."""
 
 from __future__ import annotations
 

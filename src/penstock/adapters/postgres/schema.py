@@ -1,4 +1,4 @@
-"""The tables of a queue, and of documents beside it: there, of the right version, or made."""
+"""Creates and checks the tables of a queue and of documents."""
 
 from __future__ import annotations
 

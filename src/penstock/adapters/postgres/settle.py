@@ -1,4 +1,4 @@
-"""Ending leases: fenced, in batches, one statement per way to end."""
+"""Settles leases: fenced, in batches, one statement per outcome."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.stop import cancel_requeued
 from penstock.adapters.sql.settlement_rows import (
     REQUEUED,
     ROW_OF,
@@ -16,6 +15,7 @@ from penstock.adapters.sql.settlement_rows import (
     progress_row,
     settled_entries,
 )
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.job_log import LOG_LIMIT
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic

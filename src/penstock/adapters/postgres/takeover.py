@@ -1,4 +1,4 @@
-"""Taking back what a dead or lapsed process held."""
+"""Takes over the jobs of a dead or expired process."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.adapters.life_file import Started, proven_dead, started_jobs
-from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
-from penstock.adapters.postgres.stop import cancel_requeued
+from penstock.adapters.sql import changes
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.adapters.sql.takeover import boot_id, take_back, tell, told
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic

@@ -1,17 +1,18 @@
-"""Periodic upkeep that any process does for all: take-over, ageing, deadlines, retention."""
+"""Periodic upkeep that any process does for all: takeover, ageing, deadlines, retention."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import fail_overdue
-from penstock.adapters.postgres.database import Connection, Pool, Transaction
+from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.fairness import place
 from penstock.adapters.postgres.lanes import free_lost_slots, set_back
 from penstock.adapters.queue_clock import ClockWatch
+from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.takeover import sweep_files
 from penstock.lanes.state import DAY
 from penstock.ports.queue import NO_LANE, Topic
@@ -65,7 +66,7 @@ class Upkeep:
             await queue.write(set_back)
         if now >= self._aged_at + queue.ageing_seconds / 4:
             self._aged_at = now
-            if await queue.read(self._aged):
+            if await queue.look(self._aged):
                 await queue.write(self._age)
         if now >= self._retained_at + RETENTION_EVERY:
             self._retained_at = now
@@ -80,23 +81,23 @@ class Upkeep:
                 partial(takeover.lapsed, folder=queue.folder, number=number, life=life)
             )
 
-    async def _aged(self, connection: Connection) -> list[Any]:
-        queue, rows = self._queue, []
+    async def _aged(self, tx: Sql) -> list[Row]:
+        queue, rows = self._queue, list[Row]()
         lines = [(NO_LANE, kind) for kind in self._kinds]
         for kind in self._kinds:
-            oldest = "SELECT lane, kind FROM penstock.lines WHERE kind = $1 ORDER BY since LIMIT $2"
-            lines += await connection.fetch(queue.database.sql(oldest), kind, AGE_LIMIT)
+            lines += await tx.fetch("oldest_lines", kind=kind, limit=AGE_LIMIT)
+        limits = {"limit": AGE_LIMIT, "heads": AGE_HEADS}
         before = queue.now() - queue.ageing_seconds
         for lane, kind in lines:
             for band in (90, 50):
-                rows += await connection.fetch(
-                    queue.database.sql("aged"), lane, kind, band, AGE_HEADS, before, AGE_LIMIT
+                rows += await tx.fetch(
+                    "aged", lane=lane, kind=kind, band=band, before=before, **limits
                 )
         return rows
 
     async def _age(self, tx: Transaction) -> None:
         """Lift jobs that waited long by one band, to the end of its line."""
-        rows = await self._aged(tx.connection)
+        rows = await self._aged(tx)
         lifted = [(seq, lane, band - 40, tenant) for seq, lane, band, tenant in rows]
         await place(tx, lifted, self._queue.weights)
         tx.wake(Topic.READY)

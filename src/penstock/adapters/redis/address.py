@@ -1,4 +1,4 @@
-"""Where a Redis queue is: its URL, and the namespace of its keys."""
+"""Parses the URL of a Redis queue, and its namespace."""
 
 from __future__ import annotations
 

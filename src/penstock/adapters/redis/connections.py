@@ -1,4 +1,4 @@
-"""Connections to the server: at most five for a process, whatever it does at a time.
+"""Connections to the server: at most five per process.
 
 One for the trips of the dispatcher, one that hears wake-ups, one of the thread that renews
 leases, and two that everybody else shares: callers wait for a free one. They are made when first

@@ -1,4 +1,4 @@
-"""Whether a server can be trusted with jobs."""
+"""Checks whether a server's persistence settings are safe for jobs."""
 
 from __future__ import annotations
 

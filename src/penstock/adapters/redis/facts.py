@@ -1,4 +1,4 @@
-"""A look at a Redis or Valkey server. Changes nothing."""
+"""Inspects a Redis or Valkey server for the doctor. Read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed of a tenant: what all its logs have got, in one order."""
+"""The feed of a tenant: the entries of all its logs, in one order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures for operators: how many jobs there are, and what they died of."""
+"""Counts for operators: jobs by state, dead letters by error."""
 
 from __future__ import annotations
 

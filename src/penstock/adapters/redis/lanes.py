@@ -1,4 +1,4 @@
-"""Lanes as scripts take and tell them."""
+"""Lanes in the form that the scripts use."""
 
 from __future__ import annotations
 

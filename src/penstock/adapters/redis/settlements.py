@@ -1,4 +1,4 @@
-"""Settlements and progress as the exchange script takes them."""
+"""Settlements and progress in the form that the exchange script takes."""
 
 from __future__ import annotations
 

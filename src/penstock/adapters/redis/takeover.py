@@ -1,4 +1,4 @@
-"""Taking back what dead or lapsed processes held.
+"""Takes over the jobs of dead or expired processes.
 
 Who is dead can only be proved on the machine it ran on, by its life file; whoever is elsewhere is
 judged by its lease, which the server's clock decides.

@@ -1,4 +1,4 @@
-"""Wake-ups over the server's pub/sub: one subscription for a process, any number of listeners.
+"""Wake-ups over pub/sub: one subscription per process, any number of listeners.
 
 A script publishes after it has written, so a wake-up never comes before the change can be read.
 A message can be lost with its connection; so after each reconnect every listener is woken.

@@ -1,1 +1,1 @@
-"""Rows and rules that every store with tables shares."""
+"""Row formats and rules shared by all SQL stores."""

@@ -1,4 +1,4 @@
-"""API keys, idempotent requests and what callers did, in a database. Statements: `access.sql`."""
+"""API keys, idempotent requests and the audit log in a database. Statements: `access.sql`."""
 
 from __future__ import annotations
 

@@ -17,9 +17,11 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Protocol, TypeVar
 
 from penstock.adapters.unreachable import reaching_store
+from penstock.ports.queue import Topic
 
 T = TypeVar("T")
 Row = Any
@@ -42,6 +44,10 @@ class Sql(Protocol):
         ...
 
     async def fetch(self, statement: str, /, **values: Any) -> list[Row]: ...
+
+    def wake(self, topic: Topic) -> None:
+        """Send this wake-up when the transaction is committed."""
+        ...
 
     async def one(self, statement: str, /, **values: Any) -> Row:
         """The first row; None: there is none."""
@@ -97,19 +103,21 @@ _FOR_SQLITE = [
         (r"\bpenstock\.clock\(\)", ":clock"),
         (r"\bpenstock\.", ""),
         (r"::\w+(\[\])?", ""),
-        (r"\s+FOR (UPDATE|SHARE)( OF \w+)?( SKIP LOCKED)?", ""),
+        (r"\s+FOR (UPDATE|SHARE)( OF \w+)?( SKIP LOCKED| NOWAIT)?", ""),
         (r"= ANY \((:\w+)\)", r"IN (SELECT value FROM json_each(\1))"),
+        (r"<> ALL \((:\w+)\)", r"NOT IN (SELECT value FROM json_each(\1))"),
+        (r"= ANY \(ARRAY\(", "IN (SELECT * FROM ("),
         (r"\bIS NOT DISTINCT FROM\b", "IS"),
         (r"\bIS DISTINCT FROM\b", "IS NOT"),
     )
 ]
 
 
-def load(dialect: str, *folders: tuple[str, str]) -> dict[str, str]:
-    """All statements of the `.sql` files in folders (package, folder in it), by name."""
+def load(dialect: str, own: Traversable | None = None) -> dict[str, str]:
+    """All statements by name: those in the `.sql` files beside this one, and an adapter's own."""
     found: dict[str, str] = {}
-    for package, folder in folders:
-        for file in sorted((files(package) / folder).iterdir(), key=lambda one: one.name):
+    for folder in (files("penstock.adapters.sql"), *([own] if own else [])):
+        for file in sorted(folder.iterdir(), key=lambda one: one.name):
             if not file.name.endswith(".sql"):
                 continue
             _, *blocks = _NAME.split(file.read_text())
@@ -135,5 +143,10 @@ def for_sqlite(text: str) -> str:
 
 def numbered(text: str) -> tuple[str, tuple[str, ...]]:
     """A statement with `$1`, `$2` ... for its values, and their names in that order."""
-    names = tuple(dict.fromkeys(_VALUE.findall(text)))
+    names = names_of(text)
     return _VALUE.sub(lambda found: f"${names.index(found[1]) + 1}", text), names
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """The names of a statement's values, in the order of their first use."""
+    return tuple(dict.fromkeys(_VALUE.findall(text)))

@@ -1,4 +1,4 @@
-"""Documents and chunks as rows. Their columns: `documents.sql`."""
+"""Documents and chunks as rows, shared by all SQL stores."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Rows of a jobs table as jobs, and of a table of changes, for the queues that keep them."""
+"""Converts rows to jobs and changes, shared by all SQL queues."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
+from penstock.adapters.sql.dialect import Row, Sql
 from penstock.lanes.view import clock
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
@@ -14,66 +15,72 @@ from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
-COLUMNS = (
-    "id, kind, payload, state, tenant, priority, lane, key, log, parent_id, enqueued_at, run_at, "
-    "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
-    "message, result, error, history, ready, band, turn, seq, lines, rerun_of"
-)
-STATE, LANE, READY, BAND, TURN, SEQ, LINES, RERUN_OF = 3, 6, 24, 25, 26, 27, 28, 29
-"""Where a row has what."""
+WhyWaiting = Callable[[Sql, Sequence[Row]], Awaitable[dict[int, str]]]
+"""By seq, what keeps jobs (rows of `job_columns`) in the lines of lanes from starting."""
 
 
-def in_lines(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+async def read_jobs(tx: Sql, why: WhyWaiting, condition: str, **values: Any) -> list[Job]:
+    """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds, with what they
+    wait for."""
+    rows = await tx.fetch(f"SELECT {{job_columns}} FROM penstock.jobs {condition}", **values)
+    served: set[str] = set()
+    lanes: dict[int, str] = {}
+    if any(row["state"] == "queued" for row in rows):
+        served = {kind for (kind,) in await tx.fetch("served_kinds", now=tx.now)}
+        if waiting := _in_lines(rows):
+            lanes = await why(tx, waiting)
+    return [_job_of(row, served, lanes, tx.now) for row in rows]
+
+
+def _in_lines(rows: Sequence[Row]) -> list[Row]:
     """The rows of jobs that wait in the line of a lane."""
-    return [row for row in rows if row[READY] and row[LANE] not in (NO_LANE, UNKNOWN_LANE)]
+    return [row for row in rows if row["ready"] and row["lane"] not in (NO_LANE, UNKNOWN_LANE)]
 
 
-def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str], now: float) -> Job:
-    """The job in a row of COLUMNS. `served` are the kinds that have a worker process, `lanes`
+def _job_of(row: Row, served: Container[str], lanes: Mapping[int, str], now: float) -> Job:
+    """The job in a row of `job_columns`. `served` are the kinds that have a worker process, `lanes`
     says, by seq, why a job has to wait in its line."""
-    state = JobState(row[STATE])
+    state = JobState(row["state"])
     runs = state is JobState.RUNNING
     return Job(
-        id=row[0],
-        kind=row[1],
-        payload=read_payload(row[2]),
+        id=row["id"],
+        kind=row["kind"],
+        payload=read_payload(row["payload"]),
         state=state,
-        tenant=row[4],
-        priority=Priority(row[5]),
-        lane=None if row[LANE] in (NO_LANE, UNKNOWN_LANE) else row[LANE],
-        key=row[7],
-        log=row[8],
-        parent_id=row[9],
-        rerun_of=row[RERUN_OF],
-        enqueued_at=row[10],
-        run_at=row[11],
-        started_at=row[12],
-        finished_at=row[13],
-        deadline=row[14],
-        timeout=row[15],
-        max_retries=row[16],
-        attempts=row[17],
-        releases=row[18],
-        progress=row[19],
-        message=row[20],
-        result=None if row[21] is None else read_json(row[21]),
-        error=None if row[22] is None or runs else Record(read_json(row[22])),
-        history=parse_history(row[23]),
-        lines=[Record(line) for line in parse_log(row[LINES])],
+        tenant=row["tenant"],
+        priority=Priority(row["priority"]),
+        lane=None if row["lane"] in (NO_LANE, UNKNOWN_LANE) else row["lane"],
+        key=row["key"],
+        log=row["log"],
+        parent_id=row["parent_id"],
+        rerun_of=row["rerun_of"],
+        enqueued_at=row["enqueued_at"],
+        run_at=row["run_at"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        deadline=row["deadline"],
+        timeout=row["timeout"],
+        max_retries=row["max_retries"],
+        attempts=row["attempts"],
+        releases=row["releases"],
+        progress=row["progress"],
+        message=row["message"],
+        result=None if row["result"] is None else read_json(row["result"]),
+        error=None if row["error"] is None or runs else Record(read_json(row["error"])),
+        history=parse_history(row["history"]),
+        lines=[Record(line) for line in parse_log(row["lines"])],
         waiting_for=_waiting_for(row, served, lanes, now) if state is JobState.QUEUED else None,
     )
 
 
-def _waiting_for(
-    row: Sequence[Any], served: Container[str], lanes: Mapping[int, str], now: float
-) -> str:
-    kind, run_at, ready = row[1], row[11], row[READY]
+def _waiting_for(row: Row, served: Container[str], lanes: Mapping[int, str], now: float) -> str:
+    kind, run_at, ready, message = row["kind"], row["run_at"], row["ready"], row["message"]
     if not ready and run_at > now:
         due = clock(run_at)
-        return f"its time, {due}" + (f" ({row[20]})" if row[20] else "")
+        return f"its time, {due}" + (f" ({message})" if message else "")
     if kind not in served:
         return f"a worker process that handles kind {kind!r}"
-    return lanes.get(row[SEQ], "a worker")
+    return lanes.get(row["seq"], "a worker")
 
 
 def kind_counts(rows: Iterable[Sequence[Any]]) -> list[KindCounts]:

@@ -1,5 +1,4 @@
-"""Converts a settlement to what is kept of it: an entry in the job's history, one in the log of its
-log, and a row for the queues that keep tables."""
+"""Converts a settlement to its history entry, its log entry and its row."""
 
 from __future__ import annotations
 

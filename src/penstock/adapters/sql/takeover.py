@@ -1,4 +1,4 @@
-"""Takes over the jobs of a dead or lapsed process; for the queues that keep tables."""
+"""Decides what becomes of the jobs of a dead or expired process, shared by all SQL queues."""
 
 from __future__ import annotations
 

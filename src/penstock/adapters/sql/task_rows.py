@@ -1,4 +1,4 @@
-"""Research tasks as rows (their columns: `tasks.sql`), and the decisions about them."""
+"""Research tasks as rows and the rules on them, shared by all SQL stores."""
 
 from __future__ import annotations
 

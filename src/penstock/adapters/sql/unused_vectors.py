@@ -1,4 +1,4 @@
-"""Finds vectors that nothing needs any more, and deletes them.
+"""Plans the deletion of unused vectors, shared by all SQL stores.
 
 They are kept for a while, because the same text may come back soon (a document uploaded again, a
 model gone back to). So the first look notes them, and one after that time deletes them.

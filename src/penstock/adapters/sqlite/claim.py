@@ -1,4 +1,4 @@
-"""Claiming: what may run now, in order, leased in the same transaction."""
+"""Claims jobs in order, and leases them in the same transaction."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import LogEntry
-from penstock.adapters.sqlite import changes, takeover
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite import takeover
 from penstock.adapters.sqlite.fairness import Weights, place
 from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
 from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.pick import pick
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.errors import describe
-from penstock.lanes.line import within
+from penstock.lanes.line import Picked, within
 from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Topic, Want
@@ -58,11 +59,11 @@ def claim(
     ordinary = want.ordinary
     if ordinary is not None:
         ordinary -= sum(lease.priority > Priority.HIGH for lease in in_lanes)
-    rows = pick(tx, 1, NO_LANE, kinds, want.limit) if want.limit else []
+    picked = pick(tx, 1, NO_LANE, kinds, want.limit) if want.limit else []
     alone = want.crashed and not any(lease.crashes for lease in in_lanes)
     if (crashed or due or any_lapsed) and alone and want.limit:
-        rows = (pick(tx, 2, NO_LANE, kinds, 1) + rows)[: want.limit]
-    leases = _lease(tx, member, within(rows, ordinary))
+        picked = (pick(tx, 2, NO_LANE, kinds, 1) + picked)[: want.limit]
+    leases = _lease(tx, member, within(picked, ordinary))
     soon = [next_look(tx, kinds) if lines and want.lanes else None]
     if len(leases) < want.limit or not want.limit:
         soon.append(_next_due(tx))
@@ -76,12 +77,13 @@ def claim_new(tx: Transaction, member: int, kinds: tuple[str, ...], limit: int) 
     return _lease(tx, member, pick(tx, 1, NO_LANE, kinds, limit))
 
 
-def _lease(tx: Transaction, member: int, rows: list[Any]) -> list[Lease]:
-    leases = [Lease._make(row[2:]) for row in rows]
+def _lease(tx: Transaction, member: int, picked: list[Picked]) -> list[Lease]:
+    leases = [one.lease for one in picked]
     if leases:
         seqs = json.dumps([lease.seq for lease in leases])
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": seqs})
-        served = {(row[8], row[0]): row[1] for row in rows}  # the last of each line is the latest
+        # The last of each line is the latest.
+        served = {(one.lease.lane, one.band): one.turn for one in picked}
         for (lane, band), turn in served.items():
             tx.execute(sql("serve"), {"lane": lane, "band": band, "turn": turn})
     return leases
@@ -168,12 +170,10 @@ def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
 
 
 def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) -> None:
-    changes.append(
-        tx,
-        [
-            LogEntry(tenant, log, "failed", job_id, {"error": error})
-            for job_id, tenant, log in rows
-            if log is not None
-        ],
-    )
+    entries = [
+        LogEntry(tenant, log, "failed", job_id, {"error": error})
+        for job_id, tenant, log in rows
+        if log is not None
+    ]
+    run(changes.append(tx.shared, entries))
     tx.wake(Topic.FINISHED)

@@ -1,39 +1,36 @@
-"""Rows that cannot be read: each is a dead letter, and the others go on."""
+"""Turns unreadable rows into dead letters, so that the others keep running."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import LogEntry
-from penstock.adapters.sqlite import changes
-from penstock.adapters.sqlite.database import Transaction
+from penstock.adapters.sqlite.transaction import Transaction, run
 from penstock.errors import DamagedRow, describe
+from penstock.lanes.line import Picked
 from penstock.ports.queue import Lease, Topic
 from penstock.text.normalize import is_storable
 
-HISTORY = 2 + Lease._fields.index("history")
-"""Where a row of [band, turn, *Lease] has it."""
 
-
-def sound(tx: Transaction, rows: list[Any]) -> list[Any]:
-    """The rows that can be read; the others are buried."""
+def sound(tx: Transaction, picked: list[Picked]) -> list[Picked]:
+    """Those whose rows can be read; the others are buried."""
     # Only a transaction that has met text that is none reads so, see `database.leniently`.
     lenient = tx.connection.text_factory is not str
-    damaged = [row for row in rows if _is_damaged(row, lenient)]
+    damaged = [one.lease.seq for one in picked if _is_damaged(one.lease, lenient)]
     if not damaged:
-        return rows
-    _bury(tx, [row[2] for row in damaged])
-    return [row for row in rows if row not in damaged]
+        return picked
+    _bury(tx, damaged)
+    return [one for one in picked if one.lease.seq not in damaged]
 
 
-def _is_damaged(row: list[Any], lenient: bool) -> bool:
-    if row[HISTORY] != "[]":
+def _is_damaged(lease: Lease, lenient: bool) -> bool:
+    if lease.history != "[]":
         try:
-            json.loads(row[HISTORY])
+            json.loads(lease.history)
         except ValueError:
             return True
-    return lenient and not all(is_storable(value) for value in row if isinstance(value, str))
+    return lenient and not all(is_storable(value) for value in lease if isinstance(value, str))
 
 
 def _bury(tx: Transaction, seqs: list[int]) -> None:
@@ -45,13 +42,11 @@ def _bury(tx: Transaction, seqs: list[int]) -> None:
         " RETURNING id, tenant, log",
         (tx.now, json.dumps(error), json.dumps(record), json.dumps(seqs)),
     ).fetchall()
-    changes.append(
-        tx,
-        [
-            LogEntry(tenant, log, "failed", job_id, {"error": error})
-            for job_id, tenant, log in rows
-            if log is not None and all(map(is_storable, (job_id, tenant, log)))
-        ],
-    )
+    entries = [
+        LogEntry(tenant, log, "failed", job_id, {"error": error})
+        for job_id, tenant, log in rows
+        if log is not None and all(map(is_storable, (job_id, tenant, log)))
+    ]
+    run(changes.append(tx.shared, entries))
     tx.wake(Topic.FINISHED)
     tx.wake(Topic.READY)  # fewer were claimed than are there

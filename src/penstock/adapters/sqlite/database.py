@@ -1,4 +1,4 @@
-"""Two connections to one SQLite file, each owned by a thread of its own.
+"""Two connections to one SQLite file, each owned by its own thread.
 
 All writes of a process go through one thread that commits whatever has gathered meanwhile in
 one transaction: under load, many callers share one fsync.
@@ -13,16 +13,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
 
 from penstock import runtime
 from penstock.adapters.private_files import open_private
-from penstock.adapters.sql.dialect import for_sqlite, load
 from penstock.adapters.sqlite.direct_handover import WaitingClaim, hand_over
+from penstock.adapters.sqlite.transaction import Transaction
 from penstock.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
 from penstock.runtime.threads import Batches
@@ -31,8 +28,6 @@ log = logging.getLogger("penstock.sqlite")
 T = TypeVar("T")
 
 OLDEST_SQLITE = (3, 38, 0)
-APPLICATION_ID = 0x50454E4B
-"""Marks a file as a Penstock queue."""
 BUSY_SECONDS = 5.0
 DAMAGED = "surrogateescape"
 """How bytes that are no text can be told when a row is read for work: as lone surrogates."""
@@ -42,49 +37,6 @@ MAX_TOGETHER = 64
 STEPS = 100_000
 """Steps of SQLite's virtual machine, some 5 ms, between two looks whether anybody still waits. Each
 look needs the interpreter, for which a thread may wait as long."""
-
-
-@cache
-def _named() -> dict[str, str]:
-    shared = load("sqlite", ("penstock.adapters.sql", "."))
-    own = load("sqlite", ("penstock.adapters.sqlite", "sql"))
-    assert not shared.keys() & own.keys()
-    return {name: for_sqlite(text) for name, text in shared.items()} | own
-
-
-@lru_cache(2000)
-def sql(name_or_text: str) -> str:
-    """A statement by its name, or a text in the words of shared statements."""
-    if not name_or_text.isidentifier():
-        return for_sqlite(name_or_text)
-    if name_or_text not in _named():
-        file = files("penstock.adapters.sqlite") / "sql" / f"{name_or_text}.sql"
-        return file.read_text()
-    return _named()[name_or_text]
-
-
-class Transaction:
-    """A write transaction under way. `now` is the queue's clock, read after the lock was had."""
-
-    __slots__ = ("connection", "new", "now", "standing", "topics", "woken")
-
-    def __init__(self, connection: sqlite3.Connection, standing: dict[str, WaitingClaim]) -> None:
-        self.connection = connection
-        self.standing = standing
-        """Who waits for jobs in this process, by the id of the membership."""
-        self.now = runtime.now()
-        self.new: list[str] = []
-        """Ids of jobs stored in it that may start at once."""
-        self.topics: set[Topic] = set()
-        self.woken: list[tuple[str, str]] = []
-        """Lines (lane, kind) that a freed slot is for; see `lanes.announce`."""
-
-    def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
-        return self.connection.execute(statement, parameters)
-
-    def wake(self, topic: Topic) -> None:
-        """Send this wake-up once the transaction is committed."""
-        self.topics.add(topic)
 
 
 def connect(path: Path, synchronous: str) -> sqlite3.Connection:
@@ -405,71 +357,3 @@ class ReaderThread(_Thread):
         finally:
             connection.set_progress_handler(None, 0)
             connection.execute("COMMIT")
-
-
-def refuse_foreign(path: Path) -> None:
-    """QueueUnusable if the file is another program's database. Only reads."""
-    if not path.exists() or path.stat().st_size == 0:
-        return
-    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=BUSY_SECONDS)
-    try:
-        connection.execute("BEGIN")  # one snapshot: it may be in the making
-        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    finally:
-        connection.close()
-    if used and not ours:
-        raise QueueUnusable(f"{path} is the database of another program; name another file")
-
-
-def migration_names() -> list[str]:
-    """Every migration this code knows, in order."""
-    return sorted(
-        entry.name
-        for entry in (files("penstock.adapters.sqlite") / "migrations").iterdir()
-        if entry.name.endswith(".sql")
-    )
-
-
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the schema to this version, whoever else opens the file at the same moment."""
-    steps = migration_names()
-    if version_of(connection) == len(steps):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = version_of(connection)
-        if version > len(steps):
-            raise QueueUnusable(
-                f"{path} has schema version {version}, this Penstock knows {len(steps)}; "
-                "upgrade Penstock"
-            )
-        for step in steps[version:]:
-            text = (files("penstock.adapters.sqlite") / "migrations" / step).read_text()
-            for statement in _statements(text):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(steps)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """How many migrations have been applied."""
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
-
-
-@cache
-def _statements(script: str) -> list[str]:
-    """The statements of a script (executescript would commit the transaction it is in)."""
-    statements, current = [], ""
-    for line in script.splitlines(keepends=True):
-        current += line
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements

@@ -1,4 +1,4 @@
-"""Jobs handed over in the transaction that stores them.
+"""Leases a new job to an idle worker in the transaction that stores it.
 
 A worker of this process that found too little to do leaves word of what it would take. The writing
 thread then leases new jobs to it in the transaction that stores them: one commit and one
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.ports.queue import Inbox, Lease, Topic
 
 if TYPE_CHECKING:
-    from penstock.adapters.sqlite.database import Transaction
+    from penstock.adapters.sqlite.transaction import Transaction
 
 log = logging.getLogger("penstock.sqlite")
 

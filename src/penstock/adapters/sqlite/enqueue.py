@@ -1,4 +1,4 @@
-"""Storing new jobs."""
+"""Stores new jobs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Callable
 
-from penstock.adapters.sql.job_rows import new_job
+from penstock.adapters.sql import changes
+from penstock.adapters.sql.job_rows import new_job, read_jobs
 from penstock.adapters.sql.settlement_rows import LogEntry
-from penstock.adapters.sqlite import changes
-from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.fairness import Weights, take_turns
+from penstock.adapters.sqlite.lane_view import why_waiting
 from penstock.adapters.sqlite.lanes import configure
-from penstock.adapters.sqlite.rows import read_jobs
-from penstock.adapters.sqlite.stop import refuses
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.errors import KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
@@ -62,11 +61,28 @@ def _refuse_ended(tx: Transaction, parent_id: str | None, run: ParentRun) -> Non
 
 def _refuse_if_stopped(tx: Transaction, batch: NewJobs, items: list[NewJob]) -> None:
     """A stopped log takes no new jobs; those that are there already are given back."""
-    if refuses(tx, batch):
+    if _refuses(tx, batch):
         ids = {item.id for item in items}
         there = "SELECT count(*) FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
         if tx.execute(there, (json.dumps(list(ids)),)).fetchone()[0] < len(ids):
             raise LogStopped(batch.log or "")
+
+
+def _refuses(tx: Transaction, batch: NewJobs) -> bool:
+    """Whether the log of a batch is stopped, and they are no children of a job that may finish
+    with them."""
+    row = tx.execute(
+        "SELECT whole_before FROM stopped_logs WHERE tenant = ? AND log = ?",
+        (batch.tenant, batch.log),
+    ).fetchone()
+    if row is None or not batch.attached:
+        return row is not None
+    parent = (
+        "SELECT 1 FROM jobs WHERE id = ? AND state = 'running' AND tenant = ? AND log = ?"
+        " AND enqueued_at <= ?"
+    )
+    values = (batch.parent_id, batch.tenant, batch.log, row[0])
+    return tx.execute(parent, values).fetchone() is None
 
 
 def _resolve_keys(tx: Transaction, batch: NewJobs) -> tuple[dict[str, NewJob | str], list[str]]:
@@ -151,14 +167,10 @@ def _insert(
         tx.new += [item.id for item in made]
     if batch.log is not None and made:
         data = {"kind": batch.kind}
-        changes.append(
-            tx,
-            [LogEntry(batch.tenant, batch.log, "queued", item.id, data) for item in made],
-        )
+        entries = [LogEntry(batch.tenant, batch.log, "queued", item.id, data) for item in made]
+        run(changes.append(tx.shared, entries))
     return {item.id: new_job(batch, item, tx.now) for item in made}
 
 
 def _by_id(tx: Transaction, ids: list[str]) -> list[Job]:
-    return read_jobs(
-        tx.connection, "WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
-    )
+    return run(read_jobs(tx.shared, why_waiting, "WHERE id = ANY (:ids)", ids=ids))

@@ -1,4 +1,4 @@
-"""A look at a SQLite file that makes no file, no folder and no table."""
+"""Inspects a SQLite file for the doctor. Read-only: creates no file, directory or table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from penstock.adapters.database_facts import Schema
-from penstock.adapters.sqlite.database import (
-    explain,
-    migration_names,
-    refuse_foreign,
-    sql,
-    version_of,
-)
+from penstock.adapters.sqlite.database import explain
+from penstock.adapters.sqlite.schema import migration_names, refuse_foreign, version_of
+from penstock.adapters.sqlite.transaction import sql
 from penstock.ports.documents import ServingModel
 
 LOOK_SECONDS = 2.0

@@ -1,11 +1,11 @@
-"""Places in line: (band, turn, seq), with tenants taking weighted turns inside a band."""
+"""Positions in line: (band, turn, seq), with tenants taking weighted turns within a band."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.transaction import Transaction, sql
 
 Weights = Mapping[str, float]
 

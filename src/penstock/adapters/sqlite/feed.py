@@ -1,4 +1,4 @@
-"""The feed of a tenant: what all its logs have got, in one order."""
+"""The feed of a tenant: the entries of all its logs, in one order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 
 from penstock.adapters.feed_position import foreign, parse
 from penstock.adapters.sql.job_rows import change_of
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.transaction import Transaction, sql
 from penstock.ports.queue import FEED_SECONDS, FeedEntry
 
 FORM = r"s(\d{1,18})"

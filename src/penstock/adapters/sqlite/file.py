@@ -1,4 +1,4 @@
-"""A SQLite file that any number of processes share: its threads and its wake-ups."""
+"""A SQLite file shared by several processes: its threads and its wake-ups."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from penstock.adapters.listener import Listener
 from penstock.adapters.sqlite.database import (
     OLDEST_SQLITE,
     ReaderThread,
-    Transaction,
     WriterThread,
     connect,
     explain,
-    migrate,
-    refuse_foreign,
 )
+from penstock.adapters.sqlite.schema import migrate, refuse_foreign
+from penstock.adapters.sqlite.transaction import Transaction
 from penstock.adapters.sqlite.wakeups import Wakeups
 from penstock.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic

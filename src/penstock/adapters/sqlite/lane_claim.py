@@ -1,17 +1,16 @@
-"""Claiming from lanes: a job and its permit together, or neither."""
+"""Claims from lanes: a job and its permit together, or neither."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from penstock.adapters.sqlite import lanes as store
-from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.pick import pick
+from penstock.adapters.sqlite.transaction import Transaction, sql
 from penstock.lanes import line
 from penstock.lanes.limits import grant
-from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, within
+from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
@@ -80,25 +79,26 @@ def _claim(
         _look_again(tx, lanes, kinds)
         store.pass_on(tx, lanes)
         return []
-    rows = pick(tx, 1, name, kinds, line.choice(lane, most))
+    picked = pick(tx, 1, name, kinds, line.choice(lane, most))
     if crashed:
-        rows = pick(tx, 2, name, kinds, 1) + rows
-    rows = within(rows, ordinary)
-    if not rows:
+        picked = pick(tx, 2, name, kinds, 1) + picked
+    picked = within(picked, ordinary)
+    if not picked:
         # Nobody there, or only jobs this process may not take just now.
         _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
         store.pass_on(tx, lanes)
         return []
-    rows = line.chosen(lane, rows)
-    starts = grant(lanes, len(rows[:most]), tx.now)
-    leases = [line.with_permit(row, start, lanes) for row, start in zip(rows, starts, strict=False)]
+    picked = line.chosen(lane, picked)
+    starts = grant(lanes, len(picked[:most]), tx.now)
+    granted = zip(picked, starts, strict=False)
+    leases = [line.with_permit(one.lease, start, lanes) for one, start in granted]
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
         store.take_slots(tx, [one.name for one in lanes], member, seqs)
         if lane.open:
             lane.trial, lane.trial_holder = seqs[0], member
-        _serve(tx, name, rows[: len(leases)])
+        _serve(tx, name, picked[: len(leases)])
     for one in lanes:
         store.save(tx, one)
     _look_again(tx, lanes, kinds)
@@ -106,8 +106,8 @@ def _claim(
     return leases
 
 
-def _serve(tx: Transaction, name: str, rows: list[Any]) -> None:
-    for band, turn in {row[0]: row[1] for row in rows}.items():
+def _serve(tx: Transaction, name: str, picked: list[Picked]) -> None:
+    for band, turn in {one.band: one.turn for one in picked}.items():
         tx.execute(sql("serve"), {"lane": name, "band": band, "turn": turn})
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
-from penstock.adapters.sqlite import changes
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.adapters.sqlite import lanes as store
-from penstock.adapters.sqlite.database import Transaction
-from penstock.adapters.sqlite.stop import cancel_requeued
+from penstock.adapters.sqlite.transaction import Transaction, run
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
@@ -86,6 +86,6 @@ def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> Non
         tx.wake(Topic.READY)
         tenant, log, job_id, kind, attempts = row
         if log is not None:
-            what = CANCELLED if cancel_requeued(tx, [seq]) else "released"
+            what = CANCELLED if run(cancel_requeued(tx.shared, [seq])) else "released"
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            changes.append(tx, [LogEntry(tenant, log, what, job_id, data)])
+            run(changes.append(tx.shared, [LogEntry(tenant, log, what, job_id, data)]))

@@ -1,15 +1,14 @@
-"""Lanes as people see and steer them."""
+"""Lanes as operators see and control them."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from penstock import runtime
-from penstock.adapters.sql.job_rows import BAND, LANE, SEQ, TURN
+from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sqlite import lanes as store
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, sql
 from penstock.lanes import view
 from penstock.lanes.limits import repace
 from penstock.lanes.state import own_limits
@@ -21,12 +20,7 @@ FAR = 10_000
 
 
 def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
-    waiting = dict(
-        connection.execute(
-            "SELECT lane, count(*) FROM jobs WHERE ready > 0 AND lane NOT IN ('', '?')"
-            " GROUP BY lane"
-        ).fetchall()
-    )
+    waiting = dict(connection.execute(sql("count_waiting")).fetchall())
     return view.infos(store.load_all(connection), waiting, runtime.now())
 
 
@@ -53,15 +47,20 @@ def limit(tx: Transaction, name: str, limits: LaneLimits | None) -> bool:
     return True
 
 
-def why_waiting(connection: sqlite3.Connection, row: Sequence[Any], now: float) -> str:
-    """What keeps a job in a lane's line (a row of `rows.COLUMNS`) from starting."""
-    name, ahead = row[LANE], 0
+async def why_waiting(tx: Sql, rows: Sequence[Row]) -> dict[int, str]:
+    """By seq, what keeps jobs (rows of `job_columns`) in the lines of lanes from starting."""
+    assert isinstance(tx, SqliteSql)
+    return {row["seq"]: _why_waiting(tx.connection, row, tx.now) for row in rows}
+
+
+def _why_waiting(connection: sqlite3.Connection, row: Row, now: float) -> str:
+    name, ahead = row["lane"], 0
     kinds = connection.execute("SELECT kind FROM lines WHERE lane = ?", (name,)).fetchall()
     for (kind,) in kinds:
         for ready in (1, 2):
             ahead += connection.execute(
                 "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE ready > 0 AND ready = ?"
                 " AND lane = ? AND kind = ? AND (band, turn, seq) < (?, ?, ?) LIMIT ?)",
-                (ready, name, kind, row[BAND], row[TURN], row[SEQ], FAR),
+                (ready, name, kind, row["band"], row["turn"], row["seq"], FAR),
             ).fetchone()[0]
     return view.why_waiting(name, store.with_parent(connection, name), ahead, now)

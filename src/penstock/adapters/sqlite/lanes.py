@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.transaction import Transaction, sql
 from penstock.lanes import breaker
 from penstock.lanes.state import (
     CONFIGURED,

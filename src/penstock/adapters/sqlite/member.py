@@ -5,31 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock import runtime
 from penstock.adapters.life_file import open_life_file, started_jobs
-from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.sql.takeover import boot_id, sweep_files
 from penstock.adapters.sqlite import lanes, permits, probes, takeover
-from penstock.adapters.sqlite.claim import claim, claim_new, fail_overdue
-from penstock.adapters.sqlite.database import Transaction, explain, sql
+from penstock.adapters.sqlite.claim import claim, claim_new
 from penstock.adapters.sqlite.direct_handover import WaitingClaim
-from penstock.adapters.sqlite.fairness import place
+from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
+from penstock.adapters.sqlite.transaction import Transaction, sql
+from penstock.adapters.sqlite.upkeep import Upkeep
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, Inbox, Lease, Progress, Settlement, Topic, Want
+from penstock.ports.queue import Exchange, Inbox, Lease, Progress, Settlement, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
-
-AGE_LIMIT = 100
-AGE_HEADS = 1000
-"""How far down a line is looked for jobs that have waited long."""
-RETENTION_LIMIT = 500
-RETENTION_EVERY = 60.0
 
 
 class SqliteMember:
@@ -50,10 +44,6 @@ class SqliteMember:
         self._max_workers = max_workers
         self._lease_seconds = lease_seconds
         self._inbox = inbox
-        self._renewing: sqlite3.Connection | None = None
-        self._aged_at = 0.0
-        self._retained_at = 0.0
-        self._clock = ClockWatch()
 
     def now(self) -> float:
         return runtime.now()
@@ -65,6 +55,8 @@ class SqliteMember:
         except BaseException:
             self._life.close()
             raise
+        self._renewal = Renewal(self._queue, self._number, self.id, self._lease_seconds)
+        self._upkeep = Upkeep(self._queue, self._number, self._kinds)
 
     def _insert(self, tx: Transaction) -> int:
         row = tx.execute(
@@ -165,45 +157,7 @@ class SqliteMember:
         self._life.clear(slot)
 
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
-        try:
-            if self._renewing is None:
-                self._renewing = self._queue.connect()
-            return self._renew(self._renewing, status, holds)
-        except sqlite3.Error as error:
-            self._stop_renewing()
-            raise explain(error, self._queue.path) from error
-
-    def _renew(
-        self, connection: sqlite3.Connection, status: Mapping[str, Any], holds: Sequence[Lease]
-    ) -> bool:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            now = runtime.now()
-            renewed = connection.execute(
-                sql("renew"),
-                {
-                    "member": self._number,
-                    "id": self.id,
-                    "now": now,
-                    "lease_until": now + self._lease_seconds,
-                    "status": json.dumps(dict(status)),
-                },
-            ).rowcount
-            if holds and renewed:
-                batch = json.dumps([lease.ref for lease in holds])
-                until = now + self._lease_seconds
-                connection.execute(sql("hold"), {"batch": batch, "until": until})
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        return renewed == 1
-
-    def _stop_renewing(self) -> None:
-        if self._renewing is not None:
-            self._renewing.close()
-            self._renewing = None
+        return self._renewal.renew(status, holds)
 
     async def cancelled(self) -> list[int]:
         def read(connection: sqlite3.Connection) -> list[int]:
@@ -217,69 +171,7 @@ class SqliteMember:
         return await self._queue.read(read)
 
     async def upkeep(self) -> None:
-        folder = self._queue.folder
-        suspects = await self._queue.read(
-            lambda connection: takeover.suspects(connection, folder, self._number, runtime.now())
-        )
-        if suspects:
-            await self._queue.write(lambda tx: self._take_over(tx, suspects))
-            sweep_files(folder, await self._queue.read(_life_names))
-        await self._queue.cancel_children()
-        await self._if_any(_overdue, fail_overdue)
-        now = runtime.now()
-        if self._clock.went_back(now):
-            self._aged_at = self._retained_at = 0.0
-            await self._if_any(lanes.is_ahead, lanes.set_back)
-        if now >= self._aged_at + self._queue.ageing_seconds / 4:
-            self._aged_at = now
-            await self._if_any(self._aged, self._age)
-        if now >= self._retained_at + RETENTION_EVERY:
-            self._retained_at = now
-            await self._queue.retain()
-
-    def _take_over(self, tx: Transaction, suspects: list[tuple[int, str]]) -> None:
-        for member, life in suspects:
-            takeover.dead(tx, self._queue.folder, member, life)
-        takeover.lapsed(tx, self._queue.folder, self._number)
-
-    async def _if_any(
-        self,
-        look: Callable[[sqlite3.Connection, float], list[Any]],
-        act: Callable[[Transaction], None],
-    ) -> None:
-        """Write only if reading finds something to do: an idle process writes nothing."""
-        if await self._queue.read(lambda connection: look(connection, runtime.now())):
-            await self._queue.write(act)
-
-    def _aged(self, connection: sqlite3.Connection, now: float) -> list[Any]:
-        rows: list[Any] = []
-        lines = [(NO_LANE, kind) for kind in self._kinds]
-        for kind in self._kinds:
-            lines += connection.execute(
-                "SELECT lane, kind FROM lines WHERE kind = ? ORDER BY since LIMIT ?",
-                (kind, AGE_LIMIT),
-            ).fetchall()
-        for lane, kind in lines:
-            for band in (90, 50):
-                rows += connection.execute(
-                    sql("aged"),
-                    {
-                        "lane": lane,
-                        "kind": kind,
-                        "band": band,
-                        "before": now - self._queue.ageing_seconds,
-                        "limit": AGE_LIMIT,
-                        "heads": AGE_HEADS,
-                    },
-                ).fetchall()
-        return rows
-
-    def _age(self, tx: Transaction) -> None:
-        """Lift jobs that waited long by one band, to the end of its line."""
-        rows = self._aged(tx.connection, tx.now)
-        lifted = [(seq, lane, band - 40, tenant) for seq, lane, band, tenant in rows]
-        place(tx, lifted, self._queue.weights)
-        tx.wake(Topic.READY)
+        await self._upkeep.run()
 
     async def leave(self) -> None:
         def end(tx: Transaction) -> None:
@@ -293,20 +185,6 @@ class SqliteMember:
         try:
             await self._queue.write(end)
         finally:
-            self._stop_renewing()
+            self._renewal.close()
             self._life.close()
-            known = await self._queue.read(_life_names)
-            sweep_files(self._queue.folder, known)
-
-
-def _life_names(connection: sqlite3.Connection) -> set[str]:
-    return {life for (life,) in connection.execute("SELECT life FROM processes")}
-
-
-def _overdue(connection: sqlite3.Connection, now: float) -> list[Any]:
-    """A queued job whose deadline has passed; for when no worker is free to claim."""
-    return connection.execute(
-        "SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= ?"
-        " LIMIT 1",
-        (now,),
-    ).fetchall()
+            sweep_files(self._queue.folder, await self._queue.life_names())

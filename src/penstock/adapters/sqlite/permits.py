@@ -1,12 +1,12 @@
-"""Permits taken inside a job: one trip for all that are asked for at the moment."""
+"""Grants permits inside jobs: one exchange for all pending requests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from penstock.adapters.sqlite import lanes as store
-from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.lane_settle import learn_and_save, standing_leases
+from penstock.adapters.sqlite.transaction import Transaction
 from penstock.lanes import permit
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig

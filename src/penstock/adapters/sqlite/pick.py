@@ -13,30 +13,33 @@ from functools import lru_cache
 from typing import Any
 
 from penstock.adapters.sqlite.damaged_rows import sound
-from penstock.adapters.sqlite.database import Transaction
+from penstock.adapters.sqlite.transaction import Transaction
+from penstock.lanes.line import Picked
+from penstock.ports.queue import Lease
 
 KINDS_PER_STATEMENT = 100
 """SQLite allows 500 parts in a compound SELECT."""
 
-_PICKED = (
+_LEASE = (
     "jobs.seq, id, kind, tenant, payload, priority, lane, key, log, parent_id, enqueued_at, "
     "run_at, deadline, timeout, max_retries, attempts + 1, crashes, releases, token + 1, "
     "history, trace, 0.0, 0.0"
 )
 
 
-def pick(tx: Transaction, ready: int, lane: str, kinds: Sequence[str], limit: int) -> list[Any]:
-    """The first `limit` rows in the line of `lane`: [band, turn, *Lease]."""
-    rows: list[Any] = []
+def pick(tx: Transaction, ready: int, lane: str, kinds: Sequence[str], limit: int) -> list[Picked]:
+    """The first `limit` in the line of `lane`."""
+    rows: list[list[Any]] = []
     for start in range(0, len(kinds), KINDS_PER_STATEMENT):
         some = kinds[start : start + KINDS_PER_STATEMENT]
         parameters = [value for kind in some for value in (ready, lane, kind)]
         statement = _pick_statement(len(some))
         rows += json.loads(tx.execute(statement, [*parameters, limit]).fetchone()[0])
+    picked = [Picked(band, turn, Lease._make(lease)) for band, turn, *lease in rows]
     if len(kinds) > KINDS_PER_STATEMENT:
-        rows.sort(key=lambda row: (row[0], row[1], row[2]))
-        del rows[limit:]
-    return sound(tx, rows)
+        picked.sort(key=lambda one: (one.band, one.turn, one.lease.seq))
+        del picked[limit:]
+    return sound(tx, picked)
 
 
 @lru_cache(maxsize=128)
@@ -48,6 +51,6 @@ def _pick_statement(kinds: int) -> str:
     )
     heads = " UNION ALL ".join([part] * kinds) + " ORDER BY 1, 2, 3 LIMIT ?"
     return (
-        f"SELECT json_group_array(json_array(head.band, head.turn, {_PICKED}))"
+        f"SELECT json_group_array(json_array(head.band, head.turn, {_LEASE}))"
         f" FROM ({heads}) AS head CROSS JOIN jobs ON jobs.seq = head.seq"
     )

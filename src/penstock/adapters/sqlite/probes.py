@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.adapters.sqlite import lanes as store
-from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.lane_settle import return_attempts
+from penstock.adapters.sqlite.transaction import Transaction
 from penstock.lanes import breaker
 
 DUE = (

@@ -1,4 +1,4 @@
-"""Ending leases: fenced, in batches, one statement per way to end."""
+"""Settles leases: fenced, in batches, one statement per outcome."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import (
     LOGGED,
     REQUEUED,
@@ -14,11 +15,10 @@ from penstock.adapters.sql.settlement_rows import (
     progress_row,
     settled_entries,
 )
-from penstock.adapters.sqlite import changes
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.adapters.sqlite.lane_settle import judge, standing_leases
 from penstock.adapters.sqlite.lanes import free_slots
-from penstock.adapters.sqlite.stop import cancel_requeued
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.job_log import LOG_LIMIT
 from penstock.ports.queue import Outcome, Progress, Ref, Settlement, Topic
@@ -70,8 +70,10 @@ def _settle(
         stale = refused(tx, batch)
         tx.execute(sql("cancel_seen"), parameters)  # cancelled while it ended: the run is over too
     if settled:
-        cancelled = cancel_requeued(tx, sorted(settled)) if outcome in REQUEUED else set()
-        changes.append(tx, settled_entries(batch, settled, cancelled))
+        cancelled = (
+            run(cancel_requeued(tx.shared, sorted(settled))) if outcome in REQUEUED else set()
+        )
+        run(changes.append(tx.shared, settled_entries(batch, settled, cancelled)))
     if count:
         tx.wake(Topic.READY if outcome is Outcome.HANDED_BACK else Topic.FINISHED)
     return stale
@@ -83,4 +85,4 @@ def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> No
     parameters = {"batch": batch, "member": number, "log_limit": LOG_LIMIT}
     updated = tx.execute(sql("progress") + " RETURNING jobs.seq", parameters)
     seqs = {seq for (seq,) in updated.fetchall()}
-    changes.append(tx, progress_entries(notes, seqs))
+    run(changes.append(tx.shared, progress_entries(notes, seqs)))

@@ -1,4 +1,4 @@
-"""Taking back what a dead or lapsed process held."""
+"""Takes over the jobs of a dead or expired process."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sqlite3
 from pathlib import Path
 
 from penstock.adapters.life_file import Started, proven_dead, started_jobs
+from penstock.adapters.sql import changes
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.adapters.sql.takeover import boot_id, take_back, tell, told
-from penstock.adapters.sqlite import changes
-from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import free_slots
-from penstock.adapters.sqlite.stop import cancel_requeued
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
@@ -68,8 +68,8 @@ def end_membership(
         )
         backs.append(back)
         jobs.append((row[1], row[2]))
-    cancelled = cancel_requeued(tx, [back.seq for back in backs])
-    changes.append(tx, told(backs, cancelled))
+    cancelled = run(cancel_requeued(tx.shared, [back.seq for back in backs]))
+    run(changes.append(tx.shared, told(backs, cancelled)))
     free_slots(tx, number)
     tx.execute("DELETE FROM processes WHERE number = ?", (number,))
     tx.wake(Topic.READY)

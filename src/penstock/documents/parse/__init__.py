@@ -1,4 +1,4 @@
-"""Documents to text, in child processes that can be killed.
+"""Parses documents in child processes that can be killed.
 
 pool.py     the parent's side: children, limits, cancellation
 turns.py    who is next at the children

@@ -1,4 +1,4 @@
-"""Packed documents (DOCX, PPTX, XLSX, EPUB): a zip file that is looked at before it is opened."""
+"""Opens zipped documents (DOCX, PPTX, XLSX, EPUB), after checking the archive."""
 
 from __future__ import annotations
 

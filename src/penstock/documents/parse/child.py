@@ -1,4 +1,5 @@
-"""The child's side: reads, masks and cuts a document at a time, until the parent closes the pipe.
+"""The child's side: parses, masks and chunks one document at a time, until the parent closes the
+pipe.
 
 Nothing it prints goes anywhere: a library's message may quote the document.
 """

@@ -1,4 +1,4 @@
-"""No process is left behind by the one that started it."""
+"""Ends a child process with its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a document as it is being read, with offsets that stay true.
+"""The text of a document while it is read, with stable offsets.
 
 Blocks are set apart by an empty line, rows of a table by a line break. Every piece is cleaned as it
 comes in. Line breaks combine with nothing, so the whole is normal because its pieces are.

@@ -1,4 +1,4 @@
-"""Web pages, and the chapters of EPUB: what a reader sees, without the tags."""
+"""Web pages, and the chapters of EPUB: the visible text."""
 
 from __future__ import annotations
 

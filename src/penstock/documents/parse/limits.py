@@ -1,5 +1,5 @@
-"""Resource limits of parsing. A document over one of them ends as a ParserError that names the
-limit."""
+"""Resource limits of parsing. A document that exceeds one fails with a ParserError that names
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""E-mail: who, when, what about, and the body; plain text before HTML. Attachments are counted."""
+"""E-mail: sender, date, subject and body; plain text before HTML. Attachments are counted."""
 
 from __future__ import annotations
 

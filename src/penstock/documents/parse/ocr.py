@@ -1,4 +1,4 @@
-"""Text in pictures, by the `tesseract` command. Runs in the parser's child, and ends with it."""
+"""OCR by the `tesseract` command. Runs in the parser's child, and ends with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a PDF's page: its lines as PDFium has them, put together to paragraphs.
+"""Joins the lines of a PDF page, as PDFium reports them, to paragraphs.
 
 A PDF knows no paragraphs, only where letters stand; `penstock.documents.line_joins` tells
 which lines go on in the next. A hyphen at the end of a line is taken out where it only broke a

@@ -1,4 +1,4 @@
-"""Pages as pictures: those of a PDF drawn by PDFium, pictures in files opened by Pillow.
+"""Renders pages as images: PDF pages by PDFium, image files by Pillow.
 
 All are grey: what reads them needs no colour, and a third of the memory is enough.
 """

@@ -1,4 +1,4 @@
-"""Parsing, masking and cutting from an event loop, in child processes.
+"""Parses, masks and chunks documents from an event loop, in child processes.
 
     async with ParserPool(size=2) as pool:
         parsed = await pool.parse(Path("report.pdf"))

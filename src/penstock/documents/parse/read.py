@@ -1,4 +1,4 @@
-"""From bytes to Parsed: which reader a document gets. Runs in the child."""
+"""Chooses the reader for a document's bytes. Runs in the child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML as a row of tags and text.
+"""HTML as a sequence of tags and text.
 
 The standard library's parser takes minutes for a few hundred kilobytes of unclosed quotes or
 comments. This one looks at every character a fixed number of times, because it needs less: names

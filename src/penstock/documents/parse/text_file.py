@@ -1,4 +1,4 @@
-"""Plain text, Markdown and CSV: the document is its text. Also: from bytes to characters."""
+"""Plain text, Markdown and CSV; and the decoding of bytes to characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML, of the web or in a file: its main text, without what stands around it on every page.
+"""HTML, from the web or a file: its main text, without navigation and boilerplate.
 
 trafilatura tells what the main text is; html_file.py makes a text of it, as of every HTML. Where it
 finds too little, fails, takes too long or is not installed, the whole page is read but for its

@@ -1,4 +1,4 @@
-"""The tools, by subject, and what a model is told of them together."""
+"""The tools, by subject, and the instructions for models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ INSTRUCTIONS = flowing("""
 
 FOR_OPERATORS = flowing("""
     lane_status tells which outside services are slow, down or blocked. list_dead_letters shows what
-    failed for good; redrive has it tried again.
+    failed permanently; redrive retries it.
 """)
 
 

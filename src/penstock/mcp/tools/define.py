@@ -1,4 +1,4 @@
-"""From a function to a tool: its docstring is what a model is told, its types are the schemas."""
+"""Makes a tool of a function: its docstring is the description, its types are the schemas."""
 
 from __future__ import annotations
 

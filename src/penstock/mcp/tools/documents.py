@@ -1,4 +1,4 @@
-"""Tools for stored documents: find passages, and read on."""
+"""Tools for stored documents: search passages, read text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys with which a call that is made twice makes one thing."""
+"""Idempotency keys of tool calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools to see why something does not go on, and to have it tried again."""
+"""Tools for operators: why jobs wait, what failed, retry."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DeadLetterList(ToolResult):
 
     def in_words(self) -> str:
         if not self.dead_letters:
-            return "There are no dead letters: no job has failed for good."
+            return "There are no dead letters: no job has failed permanently."
         lines = [
             f"{one.id} {one.kind}, {one.attempts} attempts: {one.error_type}: {one.error}"
             for one in self.dead_letters
@@ -114,7 +114,7 @@ async def list_dead_letters(
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, DeadLetterList]:
-    """List jobs that failed for good, with why. Nothing more is done about them until they are
+    """List jobs that failed permanently, and why. Nothing more is done about them until they are
     redriven. Look here when pages or documents are missing and get_status does not say why. The
     rest of a task goes on without them."""
 

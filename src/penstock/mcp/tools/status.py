@@ -1,4 +1,4 @@
-"""The tool that tells how a research task stands, and waits for news of it."""
+"""The tool that returns the status of a research task, and can wait for changes."""
 
 from __future__ import annotations
 

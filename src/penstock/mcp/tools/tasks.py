@@ -1,4 +1,4 @@
-"""Tools for research tasks: begin one, have it search, stop it and go on."""
+"""Tools for research tasks: create, search, stop, resume."""
 
 from __future__ import annotations
 

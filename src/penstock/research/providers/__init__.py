@@ -1,4 +1,4 @@
-"""Search providers: who can be asked, each in a file of its own."""
+"""Search providers, one per file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents of this app, asked like any other provider."""
+"""The app's own documents as a provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a provider's JSON, read without trust: what is of another type counts as missing."""
+"""Reads fields of a provider's JSON defensively: wrong types count as missing."""
 
 from __future__ import annotations
 

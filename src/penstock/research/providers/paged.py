@@ -1,4 +1,4 @@
-"""Paging common to all providers: one request a page, until there are enough findings."""
+"""Paging common to all providers: one request per page, until there are enough findings."""
 
 from __future__ import annotations
 

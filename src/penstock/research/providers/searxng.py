@@ -1,4 +1,4 @@
-"""SearXNG, a search engine that asks others: `GET /search?format=json`, page by page."""
+"""SearXNG, a metasearch engine: `GET /search?format=json`, page by page."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ class Searxng(PagedProvider):
         results, page = answer.items("results"), max(1, offset_of(cursor))
         if not results and page == 1 and (silent := _silent(answer)):
             # Not the same as finding nothing.
-            problem = Unavailable(f"searxng: no engine responded; failing: {', '.join(silent)}")
-            problem.lane = self.lane
-            raise problem
+            said = f"searxng: no engine responded; failing: {', '.join(silent)}"
+            raise Unavailable(said, lane=self.lane)
         return results, str(page + 1) if results else None
 
     def finding(self, row: Any) -> Finding | None:

@@ -1,1 +1,1 @@
-"""The dashboard: what the API tells and does, as pages for people."""
+"""The dashboard: the API as web pages."""

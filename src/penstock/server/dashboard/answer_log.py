@@ -1,4 +1,4 @@
-"""An answer while it is made: its log, read on from where it was read before."""
+"""Follows the log of an answer while it is written."""
 
 from __future__ import annotations
 

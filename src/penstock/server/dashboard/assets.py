@@ -1,4 +1,4 @@
-"""Files that pages load: read once, named by their content, and kept by browsers."""
+"""Static files: read once, named by content hash, cached by browsers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Pages that change while they are open: their live part is rendered anew when something happens in
-the queue, at most four times a second, and sent when it has come out different.
+"""Live pages: their live part is rendered when something changes in the queue, at most four times a
+second, and sent if it differs.
 
 The id of an event is the hash of what it shows. So a reader who comes again, perhaps to another
 server, is sent the part as it is now, unless that is what they have.

@@ -1,4 +1,4 @@
-"""Routes whose problems are pages, and which no other site can have done."""
+"""Routes that show errors as pages, and reject cross-site requests."""
 
 from __future__ import annotations
 

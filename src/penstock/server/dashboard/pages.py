@@ -1,4 +1,4 @@
-"""Templates become pages: with the headers that keep a browser from doing anything else with them.
+"""Renders templates to pages, with restrictive security headers.
 
 Jinja2 is imported with the first page, so that a server that shows none starts as quickly.
 """
@@ -53,7 +53,7 @@ SCREENS = (
     Screen("/jobs", "Jobs"),
     Screen("/lanes", "Lanes"),
     Screen("/dead-letters", "Dead letters"),
-    Screen("/documents", "AddedDocuments"),
+    Screen("/documents", "Documents"),
     Screen("/research", "Research"),
     Screen("/ask", "Ask"),
     Screen("/actions", "Actions", admin=True),

@@ -1,4 +1,4 @@
-"""The dashboard's routes: those that all screens share, and each screen's own."""
+"""The dashboard's routes: shared ones, and those of each screen."""
 
 from __future__ import annotations
 

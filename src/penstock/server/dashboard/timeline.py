@@ -1,4 +1,4 @@
-"""A job's life as steps: waits and runs, each with its length."""
+"""A job's timeline: waits and attempts, with durations."""
 
 from __future__ import annotations
 

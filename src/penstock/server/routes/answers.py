@@ -1,4 +1,4 @@
-"""Answers: a question in, and what is said of it with which evidence; at once, or as it is made.
+"""Answers: ask, wait, stream, cancel.
 
 Whoever asks may hang up: the answer is made all the same, and is found by its id.
 """

@@ -1,4 +1,4 @@
-"""Documents: uploads, and what became of them."""
+"""Documents: upload, list, delete, retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For those who look after the process: is it alive, is it of use, what does it do."""
+"""Health checks and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs, and those that failed."""
+"""Jobs and dead letters."""
 
 from __future__ import annotations
 

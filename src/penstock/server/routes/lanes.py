@@ -1,4 +1,4 @@
-"""Lanes: shared by all tenants, seen by all, steered by admins."""
+"""Lanes: shared by all tenants, visible to all, controlled by admins."""
 
 from __future__ import annotations
 

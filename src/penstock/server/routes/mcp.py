@@ -1,5 +1,4 @@
-"""MCP: the tools for agents, at one address. Callers, their rates and the limits of bodies are
-those of every other route."""
+"""MCP at one path; authentication, rate limits and body limits are those of every route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Research tasks: questions, their searches, and what was found."""
+"""Research tasks: create, search, stop, resume, export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tenants, and what is counted for them: chunks, terms, and how many chunks hold each term.
+"""Per-tenant counts of chunks, terms, and chunks per term.
 
 Counts are exact and cost a search nothing. They are kept in the transaction that publishes, under
 the lock of the tenant's row, so one process at a time publishes of a tenant, and all that it has

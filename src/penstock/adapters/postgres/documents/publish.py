@@ -1,5 +1,5 @@
-"""Versions become what is found of their documents: those of one tenant together, in one
-transaction, because one at a time may count for a tenant."""
+"""Publishes versions of documents: those of one tenant together, in one transaction, because
+only one writer at a time may update a tenant's counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full text search: the index finds what holds a term, BM25 puts it in order.
+"""Full-text search: the index finds candidates, BM25 ranks them.
 
 PostgreSQL has no BM25, and reading every chunk that holds a frequent word would take seconds.
 So, bounded at each step:

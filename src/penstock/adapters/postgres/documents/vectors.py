@@ -1,4 +1,4 @@
-"""Vectors: kept by what they are of, and searched by an index for each model."""
+"""Vectors by hash of their text, with an index for each model."""
 
 from __future__ import annotations
 

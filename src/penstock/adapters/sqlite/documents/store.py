@@ -16,11 +16,12 @@ from penstock.adapters.sql.document_rows import pages_column, places
 from penstock.adapters.sql.documents import SqlDocuments
 from penstock.adapters.sql.unused_vectors import Key, StoredVector
 from penstock.adapters.sqlite.database import ReaderThread
-from penstock.adapters.sqlite.dialect import SqliteDatabase, SqliteSql, run
+from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.documents import search as find
 from penstock.adapters.sqlite.documents import vectors
 from penstock.adapters.sqlite.documents.vectors import Matrix
 from penstock.adapters.sqlite.file import SqliteFile
+from penstock.adapters.sqlite.transaction import SqliteSql, run
 from penstock.errors import QueueError
 from penstock.model.document import Hit, NewChunk
 from penstock.ports.documents import DocumentQuery, Findings, Version

@@ -1,4 +1,4 @@
-"""Vectors: kept by what they are of, and searched in memory, exactly."""
+"""Vectors by hash of their text, searched exactly, in memory."""
 
 from __future__ import annotations
 

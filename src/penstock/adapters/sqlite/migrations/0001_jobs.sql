@@ -66,10 +66,10 @@ CREATE INDEX jobs_dead ON jobs (kind, seq) WHERE state = 'failed';
 CREATE INDEX jobs_log ON jobs (tenant, log) WHERE log IS NOT NULL;
 CREATE INDEX jobs_parent ON jobs (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX jobs_attached ON jobs (parent_id)
-    WHERE attached = 1 AND state IN ('queued', 'running');
+    WHERE attached AND state IN ('queued', 'running');
 CREATE INDEX jobs_waits_lane ON jobs (waits_lane) WHERE waits_lane IS NOT NULL;
 -- The jobs of a lane, newest first. Jobs without one are not in it, and cost nothing.
-CREATE INDEX jobs_lane ON jobs (lane, seq) WHERE lane NOT IN ('', '?');
+CREATE INDEX jobs_lane ON jobs (lane, seq) WHERE lane <> '' AND lane <> '?';
 CREATE UNIQUE INDEX jobs_key ON jobs (tenant, kind, key) WHERE key IS NOT NULL;
 
 -- Whose turn it is: the last turn given to a tenant, and the turn now served, per lane and band.
@@ -140,6 +140,8 @@ CREATE TABLE feed (
 CREATE INDEX feed_tenant ON feed (tenant);
 
 CREATE TRIGGER changes_feed AFTER INSERT ON changes BEGIN
+    INSERT INTO logs (tenant, log, version) VALUES (new.tenant, new.log, new.version)
+    ON CONFLICT (tenant, log) DO UPDATE SET version = excluded.version;
     INSERT INTO feed (tenant, log, version, at) VALUES (new.tenant, new.log, new.version, new.at);
 END;
 

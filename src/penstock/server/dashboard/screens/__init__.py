@@ -1,1 +1,1 @@
-"""A file for each screen: its page, its live part, what can be done on it."""
+"""The screens, one per file: page, live part, actions."""

@@ -1,4 +1,4 @@
-"""One document: how far it is, what happened to it, what of it can be found, what can be done."""
+"""One document: progress, history, indexed text, actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents: what there is and how far it is, and how more of them come in."""
+"""Documents: list, filters, upload."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def _screen(
         request,
         "documents.html",
         200 if wrong is None else wrong.status,
-        title="AddedDocuments",
+        title="Documents",
         typed=fields,
         wrong=wrong,
         limits=limits,

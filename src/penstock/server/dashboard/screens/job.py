@@ -1,4 +1,4 @@
-"""One job: its life so far, what it was given and gave, what it waits for, what can be done."""
+"""One job: timeline, payload, result, actions."""
 
 from __future__ import annotations
 

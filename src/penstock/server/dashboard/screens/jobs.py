@@ -1,4 +1,4 @@
-"""Jobs: a list that can be narrowed down, and what is done to several of them."""
+"""Jobs: filtered list, bulk actions."""
 
 from __future__ import annotations
 

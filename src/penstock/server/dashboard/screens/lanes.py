@@ -1,4 +1,4 @@
-"""Lanes: how much of each is in use, and what holds it up; for admins, what to do about it."""
+"""Lanes: use, state, and for admins control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview: what needs attention, what is queued and running, by whom, in which lanes."""
+"""The overview: attention, jobs by state, charts, processes, lanes."""
 
 from __future__ import annotations
 

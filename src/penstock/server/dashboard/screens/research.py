@@ -1,4 +1,4 @@
-"""Research: the tasks there are, and new ones."""
+"""Research tasks: list, create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search: a question, and the passages of the documents that answer it best."""
+"""Search: a question, and the best passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One research task: its searches, and what they find as it comes; stopped, resumed, taken away."""
+"""One research task: searches and live results; stop, resume, export."""
 
 from __future__ import annotations
 

@@ -1,0 +1,186 @@
+-- Jobs: claimed, settled, taken back. What is called for every job is in functions: see
+-- 0002_enqueue.sql and 0003_exchange.sql.
+--
+-- Values are numbered; what is settled comes as a list for each column.
+
+-- name: due
+-- Scheduled jobs whose time has come and that nobody else is just moving: now, limit.
+SELECT seq, lane, band, tenant FROM penstock.jobs
+WHERE state = 'queued' AND ready = 0 AND run_at <= $1 ORDER BY run_at, seq LIMIT $2
+FOR UPDATE SKIP LOCKED
+
+-- name: unknown
+-- Jobs enqueued where their kind was unknown: kind, limit.
+SELECT seq, band, tenant, payload FROM penstock.jobs
+WHERE ready > 0 AND ready = 1 AND lane = '?' AND kind = $1
+ORDER BY band, turn, seq LIMIT $2 FOR UPDATE SKIP LOCKED
+
+-- name: adopt
+-- The first process that knows a kind fills in what was unknown at enqueue.
+UPDATE penstock.jobs
+SET timeout = coalesce(timeout, $2), max_retries = coalesce(max_retries, $3)
+WHERE seq = ANY ($1)
+
+-- name: pick
+-- The first in the lines of lanes: lanes, how many of each, kinds, and whether one job with a
+-- crash on its record may be among them. A row is the lane's number, band, turn and a lease.
+SELECT w.n, w.band, w.turn, j.seq, j.id, j.kind, j.tenant, j.payload, j.priority, j.lane, j.key,
+       j.log, j.parent_id, j.enqueued_at, j.run_at, j.deadline, j.timeout, j.max_retries,
+       j.attempts + 1, j.crashes, j.releases, j.token + 1,
+       '[' || array_to_string(j.history, ',') || ']', j.trace, 0.0::float8, 0.0::float8
+FROM (
+    SELECT l.n, head.ready, head.band, head.turn, head.seq
+    FROM unnest($1::text[], $2::integer[]) WITH ORDINALITY AS l (lane, most, n)
+    CROSS JOIN (SELECT 1 AS ready UNION ALL SELECT 2 WHERE $4) AS r
+    CROSS JOIN LATERAL (
+        SELECT r.ready, first.band, first.turn, first.seq
+        FROM unnest($3::text[]) AS k (kind) CROSS JOIN LATERAL (
+            SELECT o.band, o.turn, o.seq FROM penstock.jobs AS o
+            WHERE o.ready > 0 AND o.ready = r.ready AND o.lane = l.lane AND o.kind = k.kind
+            ORDER BY o.band, o.turn, o.seq
+            LIMIT CASE WHEN r.ready = 2 THEN 1 ELSE l.most END
+            FOR UPDATE SKIP LOCKED) AS first
+        ORDER BY first.band, first.turn, first.seq
+        LIMIT CASE WHEN r.ready = 2 THEN 1 ELSE l.most END) AS head
+) AS w
+JOIN penstock.jobs AS j ON j.seq = w.seq
+ORDER BY w.n, w.ready DESC, w.band, w.turn, w.seq
+
+-- name: lease
+-- Claimed: the attempt is counted now, and given back if the run turns out not to have started.
+UPDATE penstock.jobs
+SET state = 'running', ready = 0, token = token + 1, attempts = attempts + 1,
+    holder = $2, started_at = $3, waits_lane = NULL
+WHERE seq = ANY ($1)
+
+-- name: overdue
+-- Queued jobs whose deadline has passed: now, error, its type, record, limit of the history, limit.
+UPDATE penstock.jobs
+SET state = 'failed', ready = 0, finished_at = $1, error = $2, error_type = $3,
+    history = penstock.with_record(history, $4, $5)
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM penstock.jobs
+    WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= $1
+    ORDER BY deadline LIMIT $6 FOR UPDATE SKIP LOCKED))
+RETURNING id, tenant, log
+
+-- name: held
+-- The jobs a member holds, locked in the order everybody locks jobs.
+SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
+FROM penstock.jobs WHERE holder = $1 ORDER BY seq FOR UPDATE
+
+-- name: taken_back
+-- A job whose holder is gone: seq, state, ready, attempts, crashes, error, its type, finished_at,
+-- record, and the limit of the history.
+UPDATE penstock.jobs
+SET state = $2, ready = $3, holder = NULL, token = token + 1, attempts = $4, crashes = $5,
+    error = coalesce($6, error), error_type = coalesce($7, error_type),
+    progress = CASE WHEN $2 = 'queued' THEN 0 ELSE progress END,
+    started_at = CASE WHEN $2 = 'queued' THEN NULL ELSE started_at END, finished_at = $8,
+    history = CASE WHEN $9::text IS NULL THEN history
+                   ELSE penstock.with_record(history, $9, $10) END
+WHERE seq = $1
+
+-- name: hold
+-- Jobs waiting for a retry while their last run still occupies a thread: not yet.
+UPDATE penstock.jobs AS j SET run_at = greatest(j.run_at, $4), ready = 0
+FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
+WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+  AND j.state = 'queued'
+
+-- name: return_attempt
+-- A job has spent no attempt after all, and is first in its line again: now, seq, token.
+UPDATE penstock.jobs
+SET attempts = attempts - 1, run_at = $1, state = 'queued', finished_at = NULL,
+    ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
+WHERE seq = $2 AND token = $3 AND state IN ('queued', 'failed') AND attempts > 0
+RETURNING tenant, log, id, kind, attempts
+
+-- name: forget
+-- A chunk of the finished jobs that are past the retention: before, limit.
+DELETE FROM penstock.jobs
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM penstock.jobs
+    WHERE state IN ('completed', 'cancelled') AND finished_at < $1 AND holder IS NULL
+    ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED))
+RETURNING tenant, log
+
+-- name: failed
+-- A list for each of seq, id, token, started_at, finished_at, error, run_at, record, error_type, by
+-- seq; the limit of the history; and who holds them.
+UPDATE penstock.jobs AS j
+SET state = 'failed', holder = NULL, started_at = s.started_at, finished_at = s.finished_at,
+    error = s.error, error_type = s.error_type,
+    history = penstock.with_record(j.history, s.record, $10)
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
+            $7::float8[], $8::text[], $9::text[])
+     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
+WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
+RETURNING j.seq
+
+-- name: retry
+-- A list for each of seq, id, token, started_at, finished_at, error, run_at, record, error_type, by
+-- seq; the limit of the history; and who holds them.
+UPDATE penstock.jobs AS j
+SET state = 'queued', holder = NULL, started_at = NULL, error = s.error,
+    error_type = s.error_type, run_at = s.run_at, progress = 0, message = '',
+    history = penstock.with_record(j.history, s.record, $10)
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
+            $7::float8[], $8::text[], $9::text[])
+     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
+WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
+RETURNING j.seq
+
+-- name: released
+-- A list for each of seq, id, token, run_at, reason, waits_lane, record (or null), by seq;
+-- the limit of the history; and who holds them.
+UPDATE penstock.jobs AS j
+SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 1,
+    releases = j.releases + 1, run_at = s.run_at, message = s.reason, waits_lane = s.waits_lane,
+    history = CASE WHEN s.record IS NULL THEN j.history
+                   ELSE penstock.with_record(j.history, s.record, $8) END
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[],
+            $7::text[])
+     AS s (seq, id, token, run_at, reason, waits_lane, record)
+WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+  AND j.holder IS NOT DISTINCT FROM $9 AND j.state = 'running'
+RETURNING j.seq
+
+-- name: handed_back
+-- A list for each of seq, id, token, run_at (null: it keeps its place in line), waits_lane, record
+-- (or null), by seq; the limit of the history; and who holds them.
+UPDATE penstock.jobs AS j
+SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 1, progress = 0,
+    message = '', waits_lane = s.waits_lane, run_at = coalesce(s.run_at, j.run_at),
+    ready = CASE WHEN s.run_at IS NOT NULL THEN 0 WHEN j.crashes > 0 THEN 2 ELSE 1 END,
+    history = CASE WHEN s.record IS NULL THEN j.history
+                   ELSE penstock.with_record(j.history, s.record, $7) END
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])
+     AS s (seq, id, token, run_at, waits_lane, record)
+WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+  AND j.holder IS NOT DISTINCT FROM $8 AND j.state = 'running'
+RETURNING j.seq
+
+-- name: cancel_seen
+-- The run of cancelled jobs has ended: a list for each of seq, id, token, by seq;
+-- and who holds them.
+UPDATE penstock.jobs AS j SET holder = NULL
+FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
+WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+  AND j.holder IS NOT DISTINCT FROM $4 AND j.state = 'cancelled'
+RETURNING j.seq
+
+-- name: progress
+-- A list for each of seq, id, token, fraction (or null), message, lines to log of running jobs, by
+-- seq; who holds them; and the limit of the log.
+UPDATE penstock.jobs AS j
+SET progress = coalesce(s.progress, j.progress),
+    message = CASE WHEN s.progress IS NULL THEN j.message ELSE s.message END,
+    lines = CASE WHEN s.lines = '' THEN j.lines ELSE right(coalesce(j.lines, '') || s.lines, $8) END
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])
+     AS s (seq, id, token, progress, message, lines)
+WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+  AND j.holder IS NOT DISTINCT FROM $7 AND j.state = 'running'
+RETURNING j.seq

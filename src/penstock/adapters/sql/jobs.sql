@@ -1,0 +1,263 @@
+-- What people do to jobs, and see of them. Enqueueing, claiming and settling are each adapter's own.
+-- See 0001_jobs.sql.
+
+-- name: history_json [postgres]
+'[' || array_to_string(history, ',') || ']' AS history
+
+-- name: history_json [sqlite]
+history
+
+-- name: job_columns
+id, kind, payload, state, tenant, priority, lane, key, log, parent_id, enqueued_at, run_at,
+started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, message,
+result, error, {history_json}, ready, band, turn, seq, lines, rerun_of
+
+-- name: job_ref
+seq, id, tenant, log, state
+
+-- name: unfinished
+state IN ('queued', 'running')
+
+-- name: in_lane
+-- The condition of the index by lane, word for word: neither NO_LANE nor UNKNOWN_LANE.
+lane <> '' AND lane <> '?'
+
+-- name: of_kinds [postgres]
+kind ~ :pattern
+
+-- name: of_kinds [sqlite]
+kind GLOB :glob
+
+-- name: error_type [postgres]
+error_type
+
+-- name: error_type [sqlite]
+error ->> 'type'
+
+-- name: set_error [postgres]
+error = coalesce(:error, error), error_type = coalesce(:error_type, error_type)
+
+-- name: set_error [sqlite]
+error = coalesce(:error, error)
+
+-- name: with_record [postgres]
+-- A job's history with one more record. It keeps the first and the newest.
+penstock.with_record(history, :record, :history_limit)
+
+-- name: with_record [sqlite]
+json_insert(
+    CASE WHEN NOT json_valid(history) THEN '[]'
+         WHEN json_array_length(history) < :history_limit THEN history
+         ELSE json_remove(history, '$[1]') END,
+    '$[#]', json(:record))
+
+-- name: open_log
+NOT EXISTS (SELECT 1 FROM penstock.stopped_logs AS s
+            WHERE s.tenant = jobs.tenant AND s.log = jobs.log)
+
+-- name: finished_jobs [postgres]
+-- Which of these ids need no more waiting: finished, or gone.
+SELECT s.id FROM unnest(:ids::text[]) WITH ORDINALITY AS s (id, n)
+LEFT JOIN penstock.jobs AS j ON j.id = s.id
+WHERE j.state IS NULL OR j.state NOT IN ('queued', 'running')
+ORDER BY s.n
+
+-- name: finished_jobs [sqlite]
+SELECT s.value FROM json_each(:ids) AS s LEFT JOIN jobs ON jobs.id = s.value
+WHERE jobs.state IS NULL OR jobs.state NOT IN ('queued', 'running')
+
+-- name: unfinished_of_log
+-- Locked in the order everybody locks jobs.
+SELECT {job_ref} FROM penstock.jobs
+WHERE tenant = :tenant AND log = :log AND {unfinished}
+ORDER BY seq FOR UPDATE
+
+-- name: unfinished_since
+-- The same but for those that are locked already. Who has one of these locked may be waiting for the
+-- log, so nobody is waited for.
+SELECT {job_ref} FROM penstock.jobs
+WHERE tenant = :tenant AND log = :log AND {unfinished} AND seq <> ALL (:seqs)
+ORDER BY seq FOR UPDATE NOWAIT
+
+-- name: cancel_jobs
+UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = :now WHERE seq = ANY (:seqs)
+
+-- name: cancel_requeued
+-- Of jobs that are queued (by an earlier statement, if again), those whose log is stopped are
+-- cancelled. But not children of a job that may finish with them (see 0001_jobs.sql). They are
+-- locked like those of any other cancel: who is enqueueing children of one is waited for.
+UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = :now
+WHERE seq = ANY (ARRAY(
+    SELECT q.seq FROM penstock.jobs AS q
+    WHERE q.seq = ANY (:seqs) AND q.state = 'queued'
+      AND EXISTS (SELECT 1 FROM penstock.stopped_logs AS s
+                  WHERE s.tenant = q.tenant AND s.log = q.log
+                    AND NOT (q.attached AND EXISTS (
+                        SELECT 1 FROM penstock.jobs AS p
+                        WHERE p.id = q.parent_id AND p.state = 'running' AND p.tenant = s.tenant
+                          AND p.log = s.log AND p.enqueued_at <= s.whole_before)))
+    ORDER BY q.seq FOR UPDATE OF q))
+RETURNING seq
+
+-- name: any_closed
+-- Whether the log of any of these jobs is stopped.
+SELECT 1 FROM penstock.jobs WHERE seq = ANY (:seqs) AND NOT ({open_log}) LIMIT 1
+
+-- name: redrive_jobs
+UPDATE penstock.jobs
+SET state = 'queued', ready = 0, run_at = :now, attempts = 0, crashes = 0, releases = 0,
+    token = token + 1, started_at = NULL, finished_at = NULL, progress = 0, message = '',
+    deadline = CASE WHEN deadline > :now THEN deadline END, history = {with_record}
+WHERE seq = ANY (:seqs)
+
+-- name: discard_jobs
+DELETE FROM penstock.jobs WHERE seq = ANY (:seqs)
+
+-- Children of cancelled jobs.
+
+-- name: mark_cascades
+-- (A scalar and not EXISTS, which may be planned as a look at the children of everybody.)
+INSERT INTO penstock.cascades (id)
+SELECT p.id FROM penstock.jobs AS p
+WHERE p.seq = ANY (:seqs)
+  AND (SELECT j.seq FROM penstock.jobs AS j
+       WHERE j.parent_id = p.id AND j.attached AND j.state IN ('queued', 'running') LIMIT 1)
+      IS NOT NULL
+ORDER BY p.id
+ON CONFLICT DO NOTHING
+
+-- name: any_cascade
+SELECT 1 FROM penstock.cascades LIMIT 1
+
+-- name: cascade_parents
+-- No two processes work on the same family.
+SELECT id FROM penstock.cascades ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
+
+-- name: cascade_children
+-- Locked in the order everybody locks jobs. They are picked first and sorted after, lest they be
+-- looked for by seq.
+SELECT {job_ref} FROM penstock.jobs
+WHERE seq = ANY (ARRAY(
+    SELECT j.seq FROM penstock.jobs AS j
+    WHERE j.parent_id = ANY (:parents) AND j.attached AND j.state IN ('queued', 'running')
+    LIMIT :limit))
+  AND {unfinished}
+ORDER BY seq FOR UPDATE
+
+-- name: forget_cascades
+-- Of parents that have no more children to be cancelled.
+DELETE FROM penstock.cascades AS c
+WHERE c.id = ANY (:parents)
+  AND (SELECT j.seq FROM penstock.jobs AS j
+       WHERE j.parent_id = c.id AND j.attached AND j.state IN ('queued', 'running') LIMIT 1)
+      IS NULL
+
+-- Figures.
+
+-- name: count_jobs
+-- Of each kind and state, and when the first of them was enqueued.
+SELECT kind, state, count(*), min(enqueued_at) FROM penstock.jobs
+WHERE :tenant::text IS NULL OR tenant = :tenant
+GROUP BY kind, state
+
+-- name: count_queued
+-- Each half by its index.
+SELECT (SELECT count(*) FROM penstock.jobs
+        WHERE ready > 0 AND (:tenant::text IS NULL OR tenant = :tenant))
+     + (SELECT count(*) FROM penstock.jobs
+        WHERE state = 'queued' AND ready = 0 AND (:tenant::text IS NULL OR tenant = :tenant))
+
+-- name: dead_groups [postgres]
+-- Dead letters by kind and type of error: how many, from when to when, and the newest of each.
+WITH dead AS (
+    SELECT seq, kind, coalesce(error_type, '') AS error_type, finished_at FROM penstock.jobs
+    WHERE state = 'failed' AND (:tenant::text IS NULL OR tenant = :tenant)
+), groups AS (
+    SELECT kind, error_type, count(*) AS count, min(finished_at) AS first_at,
+           max(finished_at) AS last_at
+    FROM dead GROUP BY kind, error_type
+    ORDER BY count DESC, kind, error_type LIMIT :most
+), newest AS (
+    SELECT DISTINCT ON (kind, error_type) kind, error_type, seq FROM dead
+    ORDER BY kind, error_type, finished_at DESC, seq DESC
+)
+SELECT g.kind, g.error_type, g.count, g.first_at, g.last_at, j.error, j.id
+FROM groups AS g
+JOIN newest AS n ON n.kind = g.kind AND n.error_type = g.error_type
+JOIN penstock.jobs AS j ON j.seq = n.seq
+ORDER BY g.count DESC, g.kind, g.error_type
+
+-- name: dead_groups [sqlite]
+-- Twice through them: beside the one max() of a query, and no other, SQLite gives the row it is from.
+WITH dead AS (
+    SELECT seq, kind, coalesce(error ->> 'type', '') AS error_type, finished_at FROM jobs
+    WHERE state = 'failed' AND (:tenant IS NULL OR tenant = :tenant)
+), groups AS (
+    SELECT kind, error_type, count(*) AS count, min(finished_at) AS first_at FROM dead
+    GROUP BY kind, error_type
+    ORDER BY count DESC, kind, error_type LIMIT :most
+), newest AS (
+    SELECT kind, error_type, max(finished_at) AS last_at, seq FROM dead GROUP BY kind, error_type
+)
+SELECT g.kind, g.error_type, g.count, g.first_at, n.last_at, jobs.error, jobs.id
+FROM groups AS g
+JOIN newest AS n ON n.kind = g.kind AND n.error_type = g.error_type
+JOIN jobs ON jobs.seq = n.seq
+ORDER BY g.count DESC, g.kind, g.error_type
+
+-- name: any_work
+-- Whether any job is queued, running, or still being stopped.
+SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE ready > 0)
+    OR EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND ready = 0)
+    OR EXISTS (SELECT 1 FROM penstock.jobs WHERE holder IS NOT NULL)
+
+-- name: any_work_of [postgres]
+-- The same of these kinds.
+SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE ready > 0 AND kind = ANY (:kinds))
+    OR EXISTS (SELECT 1 FROM penstock.jobs
+               WHERE state = 'queued' AND ready = 0 AND kind = ANY (:kinds))
+    OR EXISTS (SELECT 1 FROM penstock.jobs WHERE holder IS NOT NULL AND kind = ANY (:kinds))
+
+-- name: any_work_of [sqlite]
+-- Line by line: those of other kinds may be long, and are not gone through.
+WITH wanted (kind) AS (SELECT value FROM json_each(:kinds)),
+     some (lane, kind) AS (
+         SELECT lane, kind FROM wanted JOIN lines USING (kind)
+         UNION ALL SELECT '', kind FROM wanted
+         UNION ALL SELECT '?', kind FROM wanted)
+SELECT EXISTS (SELECT 1 FROM some CROSS JOIN jobs
+               ON ready > 0 AND ready IN (1, 2)
+               AND jobs.lane = some.lane AND jobs.kind = some.kind)
+    OR EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0 AND kind IN wanted)
+    OR EXISTS (SELECT 1 FROM jobs WHERE holder IS NOT NULL AND kind IN wanted)
+
+-- name: count_waiting
+-- Jobs in the lines of each lane.
+SELECT lane, count(*) FROM penstock.jobs WHERE ready > 0 AND {in_lane} GROUP BY lane
+
+-- name: served_kinds [postgres]
+SELECT DISTINCT unnest(kinds) FROM penstock.processes WHERE lease_until > :now
+
+-- name: served_kinds [sqlite]
+SELECT DISTINCT value FROM processes, json_each(kinds) WHERE lease_until > :now
+
+-- name: processes
+SELECT id, host, pid, kinds, max_workers, joined_at, heartbeat_at, lease_until, status
+FROM penstock.processes ORDER BY joined_at
+
+-- name: life_names
+SELECT life FROM penstock.processes
+
+-- Ageing.
+
+-- name: oldest_lines
+SELECT lane, kind FROM penstock.lines WHERE kind = :kind ORDER BY since LIMIT :limit
+
+-- name: aged
+-- Among the first in line, those that have waited long.
+SELECT seq, lane, band, tenant FROM (
+    SELECT seq, lane, band, tenant, since FROM penstock.jobs
+    WHERE ready > 0 AND ready = 1 AND lane = :lane AND kind = :kind AND band = :band
+    ORDER BY turn, seq LIMIT :heads
+) AS head
+WHERE since <= :before LIMIT :limit

@@ -1,0 +1,65 @@
+-- Logs, and what they were told: logs, changes, stopped_logs. See 0001_jobs.sql.
+
+-- name: lock_log [postgres]
+-- Nobody writes to a log, or stores jobs of it, until this transaction ends.
+SELECT penstock.log_changes_1(:tenant, :log, :now, '{}', '{}', '{}')
+
+-- name: lock_log [sqlite]
+SELECT 1
+
+-- name: append_changes [postgres]
+-- Each has its log's next version.
+SELECT penstock.log_changes_1(:tenant, :log, :now, :whats, :job_ids, :datas)
+
+-- name: append_changes [sqlite]
+-- :entries is [[what, job_id, data], ...]. A trigger keeps the version of the log.
+INSERT INTO changes (tenant, log, version, at, what, job_id, data)
+SELECT :tenant, :log,
+       coalesce((SELECT version FROM logs WHERE tenant = :tenant AND log = :log), 0) + 1 + key,
+       :now, value ->> 0, value ->> 1, value ->> 2
+FROM json_each(:entries)
+
+-- name: read_changes
+SELECT log, version, at, what, job_id, data FROM penstock.changes
+WHERE tenant = :tenant AND log = :log AND version > :since
+ORDER BY version LIMIT :limit
+
+-- name: log_versions [postgres]
+-- The newest version of each log, in order; 0 where there is none.
+SELECT coalesce(l.version, 0)
+FROM unnest(:tenants::text[], :logs::text[]) WITH ORDINALITY AS s (tenant, log, n)
+LEFT JOIN penstock.logs AS l ON l.tenant = s.tenant AND l.log = s.log
+ORDER BY s.n
+
+-- name: log_versions [sqlite]
+SELECT coalesce(l.version, 0)
+FROM json_each(:pairs) AS s
+LEFT JOIN logs AS l ON l.tenant = s.value ->> 0 AND l.log = s.value ->> 1
+ORDER BY s.key
+
+-- name: are_stopped [postgres]
+SELECT s.log IS NOT NULL
+FROM unnest(:tenants::text[], :logs::text[]) WITH ORDINALITY AS t (tenant, log, n)
+LEFT JOIN penstock.stopped_logs AS s ON s.tenant = t.tenant AND s.log = t.log
+ORDER BY t.n
+
+-- name: are_stopped [sqlite]
+SELECT s.log IS NOT NULL
+FROM json_each(:pairs) AS t
+LEFT JOIN stopped_logs AS s ON s.tenant = t.value ->> 0 AND s.log = t.value ->> 1
+ORDER BY t.key
+
+-- name: stop_log
+INSERT INTO penstock.stopped_logs (tenant, log, at, whole_before)
+VALUES (:tenant, :log, :now, CASE WHEN :whole::boolean THEN penstock.clock() END)
+ON CONFLICT DO NOTHING
+
+-- name: stop_strictly
+-- No job may finish with its children any more.
+UPDATE penstock.stopped_logs SET whole_before = NULL WHERE tenant = :tenant AND log = :log
+
+-- name: is_stopped
+SELECT 1 FROM penstock.stopped_logs WHERE tenant = :tenant AND log = :log
+
+-- name: reopen_log
+DELETE FROM penstock.stopped_logs WHERE tenant = :tenant AND log = :log

@@ -1,0 +1,160 @@
+"""What people do to the jobs of a queue, and see of them, in either database."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from penstock import runtime
+from penstock.adapters.sql import selection, stop
+from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
+from penstock.model.change import Change
+from penstock.model.job import Job
+from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
+from penstock.ports.queue import CASCADE_SECONDS, JobFilter, Stopped
+
+T = TypeVar("T")
+
+
+class SqlQueue(ABC):
+    """The common part of `penstock.ports.queue.JobQueue`."""
+
+    @abstractmethod
+    async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
+        """Run what only reads. `long`: it may read the whole table."""
+
+    @abstractmethod
+    async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
+        """Run it in a transaction, perhaps more than once."""
+
+    @abstractmethod
+    async def why_waiting(self, tx: Sql, rows: Sequence[Row]) -> dict[int, str]:
+        """See `job_rows.WhyWaiting`."""
+
+    async def rows(self, statement: str, /, **values: Any) -> list[Row]:
+        """The rows of one statement that only reads."""
+        return await self.look(lambda tx: tx.fetch(statement, **values))
+
+    async def get(self, ids: Sequence[str]) -> dict[str, Job]:
+        jobs = await self.look(lambda tx: self.by_id(tx, ids))
+        return {job.id: job for job in jobs}
+
+    async def by_id(self, tx: Sql, ids: Sequence[str]) -> list[Job]:
+        return await read_jobs(tx, self.why_waiting, "WHERE id = ANY (:ids)", ids=list(ids))
+
+    async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
+        text, values = selection.condition(where)
+        if before is not None:
+            text += " AND seq < (SELECT seq FROM penstock.jobs WHERE id = :before)"
+        text, values = f"WHERE {text} ORDER BY seq DESC LIMIT :limit", {**values, "limit": limit}
+        return await self.look(
+            lambda tx: read_jobs(tx, self.why_waiting, text, **values, before=before), long=True
+        )
+
+    async def finished(self, ids: Sequence[str]) -> list[str]:
+        return [job_id for (job_id,) in await self.rows("finished_jobs", ids=list(ids))]
+
+    async def cancel(self, where: JobFilter) -> list[str]:
+        cancelled = await self._in_chunks(selection.cancel, where)
+        await self.cancel_children(CASCADE_SECONDS)
+        return cancelled
+
+    async def cancel_children(self, seconds: float = math.inf) -> None:
+        """Cancel the children of cancelled jobs, for about so long."""
+        until = runtime.monotonic() + seconds
+        more = bool(await self.rows("any_cascade"))
+        while more:
+            more = await self.change(selection.cancel_children) and runtime.monotonic() < until
+
+    async def redrive(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks(selection.redrive, where)
+
+    async def discard(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks(selection.discard, where)
+
+    async def _in_chunks(
+        self, change: Callable[[Sql, JobFilter], Awaitable[list[str]]], where: JobFilter
+    ) -> list[str]:
+        changed: list[str] = []
+        while True:
+            some = await self.change(lambda tx: change(tx, where))
+            changed += some
+            if len(some) < selection.CHUNK:
+                return changed
+
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        rows = await self.look(lambda tx: tx.fetch("count_jobs", tenant=tenant), long=True)
+        return kind_counts(rows)
+
+    async def queued(self, tenant: str | None = None) -> int:
+        (count,) = await self.look(lambda tx: tx.one("count_queued", tenant=tenant), long=True)
+        return int(count)
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        rows = await self.look(
+            lambda tx: tx.fetch("dead_groups", tenant=tenant, most=MAX_GROUPS), long=True
+        )
+        return [
+            DeadGroup(kind, error_type, count, first_at, last_at, _message(error), newest_id)
+            for kind, error_type, count, first_at, last_at, error, newest_id in rows
+        ]
+
+    async def work_left(self, kinds: Sequence[str] | None) -> bool:
+        if kinds is None:
+            ((left,),) = await self.rows("any_work")
+        else:
+            ((left,),) = await self.rows("any_work_of", kinds=list(kinds))
+        return bool(left)
+
+    async def processes(self) -> list[ProcessInfo]:
+        return [ProcessInfo(**{**row, **_decoded(row)}) for row in await self.rows("processes")]
+
+    async def life_names(self) -> set[str]:
+        """The life files of all members."""
+        return {life for (life,) in await self.rows("life_names")}
+
+    async def stop(self, tenant: str, log: str, *, running: bool, whole: bool = False) -> Stopped:
+        stopped = await self.change(lambda tx: stop.stop(tx, tenant, log, running, whole))
+        await self.cancel_children(CASCADE_SECONDS)
+        return stopped
+
+    async def reopen(self, tenant: str, log: str) -> None:
+        await self.change(lambda tx: stop.reopen(tx, tenant, log))
+
+    async def stopped(self, logs: Sequence[tuple[str, str]]) -> list[bool]:
+        return [bool(is_stopped) for (is_stopped,) in await self._of_logs("are_stopped", logs)]
+
+    async def note(self, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
+        await self.change(lambda tx: stop.note(tx, tenant, log, what, data))
+
+    async def changes(self, tenant: str, log: str, since: int, limit: int) -> list[Change]:
+        rows = await self.rows("read_changes", tenant=tenant, log=log, since=since, limit=limit)
+        return [change_of(row) for row in rows]
+
+    async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
+        return [version for (version,) in await self._of_logs("log_versions", logs)]
+
+    async def _of_logs(self, statement: str, logs: Sequence[tuple[str, str]]) -> list[Row]:
+        tenants, names = [tenant for tenant, _ in logs], [name for _, name in logs]
+        return await self.rows(statement, pairs=list(logs), tenants=tenants, logs=names)
+
+
+def _decoded(row: Row) -> dict[str, Any]:
+    """What SQLite keeps as JSON: lists, and what both keep so: the status."""
+    kinds = row["kinds"]
+    return {
+        "kinds": json.loads(kinds) if isinstance(kinds, str) else kinds,
+        "status": json.loads(row["status"]),
+    }
+
+
+def _message(error: str | None) -> str:
+    """What an error says, whatever became of its row."""
+    try:
+        return str(json.loads(error or "{}").get("message", ""))
+    except (ValueError, AttributeError):
+        return ""

@@ -1,0 +1,85 @@
+"""The tables of a SQLite file: there, of the right version, or made."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+from penstock.adapters.sqlite import database
+from penstock.errors import QueueUnusable
+
+APPLICATION_ID = 0x50454E4B
+"""Marks a file as a Penstock queue."""
+
+
+def refuse_foreign(path: Path) -> None:
+    """QueueUnusable if the file is another program's database. Only reads."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=ro", uri=True, timeout=database.BUSY_SECONDS
+    )
+    try:
+        connection.execute("BEGIN")  # one snapshot: it may be in the making
+        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    finally:
+        connection.close()
+    if used and not ours:
+        raise QueueUnusable(f"{path} is the database of another program; name another file")
+
+
+def migration_names() -> list[str]:
+    """Every migration this code knows, in order."""
+    return sorted(
+        entry.name
+        for entry in (files("penstock.adapters.sqlite") / "migrations").iterdir()
+        if entry.name.endswith(".sql")
+    )
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema to this version, whoever else opens the file at the same moment."""
+    steps = migration_names()
+    if version_of(connection) == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = version_of(connection)
+        if version > len(steps):
+            raise QueueUnusable(
+                f"{path} has schema version {version}, this Penstock knows {len(steps)}; "
+                "upgrade Penstock"
+            )
+        for step in steps[version:]:
+            text = (files("penstock.adapters.sqlite") / "migrations" / step).read_text()
+            for statement in _statements(text):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """How many migrations have been applied."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+@cache
+def _statements(script: str) -> list[str]:
+    """The statements of a script (executescript would commit the transaction it is in)."""
+    statements, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements

@@ -1,0 +1,179 @@
+-- Jobs: stored, claimed, settled, taken back. See 0001_jobs.sql.
+--
+-- What is settled comes as :batch, a JSON array of rows. A plus keeps SQLite from a column's index:
+-- jobs are found by seq.
+
+-- name: insert
+-- :items is [[id, payload, key, lane, turn], ...]
+INSERT INTO jobs (id, payload, key, lane, turn, tenant, kind, priority, band, ready, since,
+                  run_at, deadline, timeout, max_retries, log, parent_id, attached,
+                  enqueued_at, trace, rerun_of)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+       :tenant, :kind, :priority, :priority, :ready, :now,
+       :run_at, :deadline, :timeout, :max_retries, :log, :parent_id, :attached, :now, :trace,
+       :rerun_of
+FROM json_each(:items) WHERE true
+ON CONFLICT (id) DO NOTHING
+
+-- name: pending
+-- What a claim must see to first; each answer is one look at the head of an index.
+SELECT EXISTS (SELECT 1 FROM processes WHERE lease_until < :now AND number <> :member),
+       EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0 AND run_at <= :now),
+       EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now),
+       EXISTS (SELECT 1 FROM jobs WHERE ready > 0 AND ready = 1 AND lane = '?'),
+       EXISTS (SELECT 1 FROM jobs WHERE ready > 0 AND ready = 2),
+       EXISTS (SELECT 1 FROM lines)
+
+-- name: due
+SELECT seq, lane, band, tenant FROM jobs
+WHERE state = 'queued' AND ready = 0 AND run_at <= :now ORDER BY run_at LIMIT :limit
+
+-- name: next_due
+SELECT (SELECT min(run_at) FROM jobs WHERE state = 'queued' AND ready = 0),
+       (SELECT min(deadline) FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL)
+
+-- name: adopt
+-- The first process that knows a kind fills in what was unknown at enqueue.
+UPDATE jobs
+SET timeout = coalesce(timeout, :timeout), max_retries = coalesce(max_retries, :max_retries)
+WHERE seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: lease
+-- Claimed: the attempt is counted now, and given back if the run turns out not to have started.
+UPDATE jobs
+SET state = 'running', ready = 0, token = token + 1, attempts = attempts + 1,
+    holder = :member, started_at = :now, waits_lane = NULL
+WHERE seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: overdue
+-- Queued jobs whose deadline has passed.
+UPDATE jobs
+SET state = 'failed', ready = 0, finished_at = :now, error = :error,
+    history = json_insert(
+        CASE WHEN NOT json_valid(history) THEN '[]'
+             WHEN json_array_length(history) < :history_limit THEN history
+             ELSE json_remove(history, '$[1]') END,
+        '$[#]', json(:record))
+WHERE seq IN (SELECT seq FROM jobs
+              WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now LIMIT :limit)
+RETURNING id, tenant, log
+
+-- name: held
+SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
+FROM jobs WHERE holder = :member
+
+-- name: taken_back
+-- A job whose holder is gone. It is queued again, or buried when its attempts are spent.
+UPDATE jobs
+SET state = :state, ready = :ready, holder = NULL, token = token + 1, attempts = :attempts,
+    crashes = :crashes, error = coalesce(:error, error), progress = iif(:state = 'queued', 0, progress),
+    started_at = iif(:state = 'queued', NULL, started_at), finished_at = :finished_at,
+    history = iif(:record IS NULL, history, json_insert(
+        CASE WHEN NOT json_valid(history) THEN '[]'
+             WHEN json_array_length(history) < :history_limit THEN history
+             ELSE json_remove(history, '$[1]') END,
+        '$[#]', json(:record)))
+WHERE seq = :seq
+
+-- name: hold
+-- Jobs waiting for a retry while their last run still occupies a thread: not yet.
+UPDATE jobs SET run_at = max(run_at, :until), ready = 0
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND jobs.state = 'queued'
+
+-- name: completed
+-- A plus keeps SQLite from the column's index: jobs are found by seq.
+-- :batch is [[seq, id, token, started_at, finished_at, result], ...]
+UPDATE jobs
+SET state = 'completed', holder = NULL, started_at = s.value ->> 3, finished_at = s.value ->> 4,
+    result = s.value ->> 5, error = NULL, progress = 1
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'
+
+-- name: failed
+-- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
+UPDATE jobs
+SET state = 'failed', holder = NULL, started_at = s.value ->> 3, finished_at = s.value ->> 4,
+    error = s.value ->> 5,
+    history = json_insert(
+        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
+        '$[#]', json(s.value -> 7))
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'
+
+-- name: retry
+-- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
+UPDATE jobs
+SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 5,
+    run_at = s.value ->> 6, progress = 0, message = '',
+    history = json_insert(
+        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
+        '$[#]', json(s.value -> 7))
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'
+
+-- name: released
+-- :batch is [[seq, id, token, run_at, reason, waits_lane, history record or null], ...]
+UPDATE jobs
+SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
+    releases = releases + 1, run_at = s.value ->> 3, message = s.value ->> 4,
+    waits_lane = s.value ->> 5,
+    history = iif(s.value ->> 6 IS NULL, history, json_insert(
+        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
+        '$[#]', json(s.value -> 6)))
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'
+
+-- name: handed_back
+-- :batch is [[seq, id, token, run_at, waits_lane, history record or null], ...]; run_at is null to
+-- keep the place in line
+UPDATE jobs
+SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1, progress = 0,
+    message = '', waits_lane = s.value ->> 4, run_at = coalesce(s.value ->> 3, run_at),
+    ready = iif(s.value ->> 3 IS NULL, 1 + (crashes > 0), 0),
+    history = iif(s.value ->> 5 IS NULL, history, json_insert(
+        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
+        '$[#]', json(s.value -> 5)))
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'
+
+-- name: cancel_seen
+-- :batch is [[seq, id, token], ...]
+UPDATE jobs SET holder = NULL
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'cancelled'
+
+-- name: stale
+-- Settlements of :batch ([[seq, id, token, ...], ...]) that do not stand: taken over, cancelled, or
+-- gone. One that was already stored with the same token does stand.
+SELECT s.value ->> 0
+FROM json_each(:batch) AS s LEFT JOIN jobs ON jobs.seq = s.value ->> 0
+WHERE jobs.id IS NOT s.value ->> 1 OR jobs.token IS NOT s.value ->> 2 OR jobs.holder IS NOT NULL OR jobs.state = 'cancelled'
+
+-- name: progress
+-- :batch is [[seq, id, token, fraction or null, message, lines to log], ...]
+UPDATE jobs
+SET progress = coalesce(s.value ->> 3, progress),
+    message = iif(s.value ->> 3 IS NULL, message, s.value ->> 4),
+    lines = iif(s.value ->> 5 = '', lines, substr(coalesce(lines, '') || (s.value ->> 5), -:log_limit))
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'
+
+-- name: any_overdue
+SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now LIMIT 1
+
+-- name: forget
+-- Finished jobs that are past the retention.
+DELETE FROM jobs WHERE seq IN (
+    SELECT seq FROM jobs
+    WHERE state IN ('completed', 'cancelled') AND finished_at < :before AND holder IS NULL
+    ORDER BY finished_at LIMIT :limit)
+RETURNING tenant, log

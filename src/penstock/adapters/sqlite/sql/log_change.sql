@@ -1,2 +1,0 @@
-INSERT INTO changes (tenant, log, version, at, what, job_id, data)
-VALUES (:tenant, :log, :version, :at, :what, :job_id, :data)
