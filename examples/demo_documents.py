@@ -72,7 +72,7 @@ async def show(folder: Path, console: Console) -> bool:
     console.print(f"\n  [bold]{len(list(DOCUMENTS.iterdir()))} documents[/bold] in 3 languages\n")
     await asyncio.to_thread(_ingest, url, console)
     app = Penstock(url, **SMALL_CHUNKS)
-    store, _ = app.documents, app.answers
+    store = app.use("answers").documents
     async with app.running(kinds=["answers.*"]):
         found = [await _ask(app, question, console) for question in QUESTIONS]
         console.print("  [bold]Answers[/bold], without a model: sentences, and where they stand\n")

@@ -52,7 +52,7 @@ METRICS = """\
 queue_metrics.py. -->
 
 What `GET /metrics` has, for keys with the scope `admin`. How to use it is in the
-[guide](guide-signals.md). Those of HTTP are of one server process, and start at 0 with it. All
+[guide](guide-telemetry.md). Those of HTTP are of one server process, and start at 0 with it. All
 others are looked up when they are asked for, and are of the whole queue: every server process says
 the same, so take their maximum over servers and not their sum.
 

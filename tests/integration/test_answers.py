@@ -297,8 +297,8 @@ async def test_what_cannot_be_right_is_refused(bare_study: Study) -> None:
 
 async def test_answers_are_asked_for_before_the_app_is_opened(bare_study: Study) -> None:
     async with bare_study.farm.app("documents") as app:
-        with pytest.raises(ConfigError, match=r"ask for app\.answers before"):
-            _ = app.answers
+        with pytest.raises(ConfigError, match=r'call app\.use\("answers"\) before'):
+            app.use("answers")
 
 
 async def test_a_process_without_the_key_of_its_model_does_not_start(

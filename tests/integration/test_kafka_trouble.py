@@ -267,7 +267,7 @@ def test_process_that_is_killed_before_it_commits_repeats_nothing(
 
 def generations(cli: Cli) -> list[tuple[str, int]]:
     app = Penstock(cli.url, durable=False)
-    _ = app.documents
+    app.use("documents")
 
     async def look() -> list[tuple[str, int]]:
         return sorted((one.ref.id, one.generation) for one in await app.documents.documents())

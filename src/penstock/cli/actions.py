@@ -36,8 +36,8 @@ def list_actions(
     Shows the API key, the target, the outcome and figures. Actions on the command line are not
     recorded: its users have full access to the queue.
     """
-    with opened(queue, config, keys=True) as (app, run):
-        found = run(app.access.actions(limit, before, tenant))
+    with opened(queue, config, "keys") as (app, run):
+        found = run(app.keys.store.actions(limit, before, tenant))
     if as_json:
         print_json(found)
         return

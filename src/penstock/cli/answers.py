@@ -36,7 +36,7 @@ def list_answers(
     from penstock.cli.answer_view import print_answers
     from penstock.wire.answers import line_of
 
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         found = run(app.answers.answers(tenant=tenant, limit=limit, before=before))
     if as_json:
         print_json([line_of(one) for one in found])
@@ -59,7 +59,7 @@ def show(
     """Show an answer: its text, its citations, and what was not found."""
     from penstock.cli.answer_view import print_answer
 
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         view = run(app.answers.get(answer_id, tenant=tenant))
     if as_json:
         print_json(view)
@@ -78,7 +78,7 @@ def cancel(
     """Cancel a question. A finished one is left as it is."""
     from penstock.wire.answers import line_of
 
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         answer = run(app.answers.cancel(answer_id, tenant=tenant))
     if as_json:
         print_json(line_of(answer))

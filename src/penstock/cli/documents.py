@@ -62,7 +62,7 @@ def list_documents(
     """List documents, most recently accepted first."""
     from penstock.cli.document_view import print_documents
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         found = run(
             app.documents.documents(
                 tenant=tenant,
@@ -98,7 +98,7 @@ def show(
     from penstock.cli.document_view import print_chunks, print_document
     from penstock.wire.view import fields_of
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         document = run(app.documents.get(document_id, collection=collection, tenant=tenant))
         texts = []
         if chunks:
@@ -123,7 +123,7 @@ def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents permanently, also while they are processed; asks for confirmation."""
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         if not yes:
             _confirm(len(ids))
@@ -158,7 +158,7 @@ def retry(
     from penstock.api.attention import live_kinds, worker_command
     from penstock.documents.jobs import PARSE
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         retried = {}
         for document_id in ids:

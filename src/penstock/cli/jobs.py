@@ -185,8 +185,8 @@ def _cancel_named(
         raise NotFound(f"no job with id {', '.join(map(repr, missing))}")
 
 
-@group.command("again")
-def again(
+@group.command("rerun")
+def rerun(
     job_id: JobArgument,
     queue: QueueOption = None,
     config: ConfigOption = None,
@@ -195,14 +195,14 @@ def again(
     """Run a job again as a new one, and print its id.
 
     The same kind, payload, lane, priority and tenant, without its key, log and deadline. The old
-    job, which is its parent, stays as it is.
+    job stays as it is.
     """
     from penstock.api.tenant_view import TenantView
 
     with opened(queue, config) as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         old = run(app.get(whole))
-        job = run(TenantView(app, old.tenant).again(whole))
+        job = run(TenantView(app, old.tenant).rerun(whole))
     if as_json:
         print_json(job)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,13 +51,16 @@ def create(
     Only a hash of the secret is stored. Standard output has nothing but the secret, for
     KEY=$(penstock keys create ci).
     """
-    from penstock.model.access import hash_of, new_key
+    from penstock.model.access import new_key
 
-    key, secret = new_key(
-        name, tenant=tenant, scopes=scope, requests_per_minute=requests_per_minute
-    )
-    with opened(queue, config, create=True, keys=True) as (app, run):
-        run(app.access.add_key(key, hash_of(secret.reveal())))
+    wanted: dict[str, Any] = {
+        "tenant": tenant,
+        "scopes": scope,
+        "requests_per_minute": requests_per_minute,
+    }
+    new_key(name, **wanted)  # refuses what is wrong before there is a queue
+    with opened(queue, config, "keys", create=True) as (app, run):
+        key, secret = run(app.keys.create(name, **wanted))
     if as_json:
         print_json({**fields_of(key), "secret": secret.reveal()})
         return
@@ -76,8 +79,8 @@ def list_keys(
     as_json: JsonOption = False,
 ) -> None:
     """List keys, newest first, including revoked ones. Secrets are not stored."""
-    with opened(queue, config, keys=True) as (app, run):
-        found = run(app.access.keys(tenant))
+    with opened(queue, config, "keys") as (app, run):
+        found = run(app.keys.list(tenant))
     if as_json:
         print_json(found)
     elif not found:
@@ -94,8 +97,8 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a key: it is refused from now on. This cannot be undone."""
-    with opened(queue, config, keys=True) as (app, run):
-        key = run(app.access.revoke(key_id))
+    with opened(queue, config, "keys") as (app, run):
+        key = run(app.keys.revoke(key_id))
     if key is None:
         # What was given is not repeated: somebody may have pasted a secret.
         raise NotFound("no key with that id; `penstock keys list` lists them")

@@ -60,7 +60,7 @@ def run_librarian(
         if error.name is None or error.name.startswith("penstock"):
             raise
         raise ConfigError("the librarian needs: pip install 'penstock[grpc]'") from None
-    app = load_for_work(target, queue, config)
+    app = load_for_work(target, queue, config).use("documents")
     librarian = local_librarian(app.queue, app.documents, app.config)
     given: dict[str, Any] = {"host": host, "port": port}
     where = replace(

@@ -72,7 +72,7 @@ def research(
 
     from penstock.app import Penstock
 
-    app = Penstock(queue, config_file=config)
+    app = Penstock(queue, config_file=config).use("research")
     queries, providers = query or [question], provider or None
     app.research.check_searches(queries, max_results, providers)  # before a task is made for them
     task = {"budget_pages": budget_pages, "budget_seconds": budget_seconds, "tenant": tenant}

@@ -53,7 +53,7 @@ def search_documents(
     keywords only, and the output says so. Personal data in the question is not searched for: it
     was masked before anything was stored.
     """
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         result = run(
             app.documents.search(
                 question,

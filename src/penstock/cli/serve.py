@@ -72,9 +72,7 @@ def run_server(
         if error.name is None or error.name.startswith("penstock"):
             raise
         raise ConfigError("the server needs: pip install 'penstock[server]'") from None
-    app = load_for_work(target, queue, config)
-    # With what they use; they have to be asked for before the app is opened.
-    _ = app.answers, app.access
+    app = load_for_work(target, queue, config).use("answers", "keys")
     pass_on_uploads(app)
     given: dict[str, Any] = {"host": host, "port": port, "allow_anonymous": allow_anonymous or None}
     server = replace(

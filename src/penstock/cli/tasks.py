@@ -40,7 +40,7 @@ def list_tasks(
     """List research tasks, newest first."""
     from penstock.cli.task_view import print_tasks
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         found = run(app.research.tasks(tenant=tenant, limit=limit, before=before))
     if as_json:
         print_json(found)
@@ -70,7 +70,7 @@ def show(
     """Show a task: its searches, results, errors, and what it is waiting for."""
     from penstock.cli.task_view import print_task
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         view = run(app.research.status(task_id, limit=limit, cursor=cursor, tenant=tenant))
     if as_json:
         print_json(view)
@@ -97,7 +97,7 @@ def stop(
     Queued searches are cancelled. Running ones finish with their pages and are stored, unless
     --now is given.
     """
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         mode: Literal["immediate", "graceful"] = "immediate" if now else "graceful"
         stopped = run(app.research.stop(task_id, mode=mode, tenant=tenant))
     if as_json:
@@ -132,7 +132,7 @@ def resume(
     """
     import logging
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         resumed = run(app.research.resume(task_id, tenant=tenant))
         if as_json and watch:
             print_event("resumed", resumed)
@@ -167,7 +167,7 @@ def export(
     if as_json and format not in (None, "json"):
         raise UsageError(f"--json means --format json, not {format}")
     chosen: Format = format or ("json" if as_json else "markdown")
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         text = run(app.research.export(task_id, chosen, tenant=tenant))
     if output is None:
         say(text.removesuffix("\n"))

@@ -67,7 +67,7 @@ def run_worker(
     """Run jobs in this process.
 
     Without an app it runs the built-in jobs: ingest.* (documents), research.* and answers.*. An app
-    that uses app.documents, app.research or app.answers runs these as well as its own.
+    that uses documents, research or answers (`app.use`) runs these as well as its own.
 
     Stops on SIGTERM or Ctrl-C, or with --drain when no jobs remain. On a signal, running jobs
     get the grace period to finish; jobs that are still running then return to the queue without
@@ -96,9 +96,7 @@ def load_for_work(target: str | None, queue: str | None, config: str | None) -> 
     from penstock.config import hide_secrets
 
     if target is None:
-        app = Penstock(queue, config_file=config)
-        _ = app.answers  # asking for it registers its jobs, and those of documents and research
-        return app
+        return Penstock(queue, config_file=config).use("answers")
     # By way of the environment: the module makes the app, and reads it only while it does.
     if queue is not None:
         os.environ["PENSTOCK_QUEUE"] = queue

@@ -114,7 +114,7 @@ def new_key(
     name: str,
     *,
     tenant: str = "default",
-    scopes: Iterable[KeyScope] = (KeyScope.READ, KeyScope.WRITE),
+    scopes: Iterable[KeyScope | str] = (KeyScope.READ, KeyScope.WRITE),
     requests_per_minute: int | None = None,
 ) -> tuple[ApiKey, Secret]:
     """A key to be stored, and the secret to be handed to its owner. ValidationError says what
@@ -122,16 +122,16 @@ def new_key(
     for what, text in (("name", name), ("tenant", tenant)):
         if not 0 < len(text) <= NAME_LIMIT or not text.isprintable():
             raise ValidationError(f"{what} is 1 to {NAME_LIMIT} printable characters, not {text!r}")
-    chosen = frozenset(scopes)
-    if not chosen:
-        raise ValidationError("a key needs a scope: read, write or admin")
+    names = {str(scope) for scope in scopes}
+    if not names or not names <= set(KeyScope):
+        raise ValidationError(f"a key needs scopes: read, write, admin; not {sorted(names)}")
     if requests_per_minute is not None and requests_per_minute < 1:
         raise ValidationError(f"requests_per_minute is from 1 up, not {requests_per_minute!r}")
     key = ApiKey(
         id=new_id(),
         tenant=tenant,
         name=name,
-        scopes=chosen,
+        scopes=frozenset(map(KeyScope, names)),
         created_at=runtime.now(),
         requests_per_minute=requests_per_minute,
     )

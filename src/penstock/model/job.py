@@ -97,6 +97,8 @@ class Job:
     key: str | None = None
     log: str | None = None
     parent_id: str | None = None
+    rerun_of: str | None = None
+    """The job that it repeats, of which nothing but this is known here."""
     enqueued_at: float = 0.0
     run_at: float = 0.0
     started_at: float | None = None

@@ -22,7 +22,7 @@ from penstock.wire.jobs import ChangedJobs
 from penstock.wire.operators import LaneList, LaneView
 from penstock.wire.view import WireView, made
 
-MOST = 100
+MAX_LISTED = 100
 NAMED = 100
 """Ids that are told of those redriven."""
 
@@ -107,7 +107,7 @@ async def list_dead_letters(
     task_id: Annotated[
         str | None, Field(max_length=64, description="Only jobs of this research task.")
     ] = None,
-    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, RootModel[DeadLetterList]]:
     """List jobs that failed permanently, and why. Nothing more is done about them until they are
@@ -149,7 +149,7 @@ async def redrive(
 
 async def lane_status(
     desk: ReadDesk,
-    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 50,
     cursor: Annotated[str | None, Field(max_length=512)] = None,
 ) -> Annotated[CallToolResult, RootModel[LaneStatus]]:
     """Show the outside services in use (lanes): how much waits for each, how fast each may be

@@ -158,15 +158,15 @@ async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Resp
     return reply(await change_jobs(request, desk, caller, "cancel", await _which(request)))
 
 
-@routes.post("/v1/jobs/{job_id:name}/again", status_code=202, responses={202: {"model": JobView}})
-async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
+@routes.post("/v1/jobs/{job_id:name}/rerun", status_code=202, responses={202: {"model": JobView}})
+async def rerun(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
-    parent, stays as it is. A key without the scope `read` is told its `id` and `state`."""
+    `rerun_of`, stays as it is. A key without the scope `read` is told its `id` and `state`."""
 
     async def make(made: str) -> Response:
-        async with acting(request, caller, "job.again", named(job_id)) as deed:
+        async with acting(request, caller, "job.rerun", named(job_id)) as deed:
             await request.app.state.depth.check(desk.tenant)
-            new = await desk.again(job_id, new_id=made)
+            new = await desk.rerun(job_id, new_id=made)
             deed.detail["new"] = new.id
         return reply(new, 202, location=at("jobs", new.id))
 

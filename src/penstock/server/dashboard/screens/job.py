@@ -59,10 +59,10 @@ async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
     return redirect("/dead-letters" if gone else back, flash)
 
 
-@routes.post("/jobs/{job_id:name}/again")
-async def run_again(request: Request, visit: Writing, job_id: str) -> Response:
-    async with acting(request, visit.caller, "job.again", named(job_id)) as deed:
+@routes.post("/jobs/{job_id:name}/rerun")
+async def rerun(request: Request, visit: Writing, job_id: str) -> Response:
+    async with acting(request, visit.caller, "job.rerun", named(job_id)) as deed:
         await request.app.state.depth.check(visit.desk.tenant)
-        new = await visit.desk.again(job_id)
+        new = await visit.desk.rerun(job_id)
         deed.detail["new"] = new.id
     return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "New job enqueued."))

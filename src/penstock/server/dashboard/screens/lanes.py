@@ -22,7 +22,7 @@ routes = router()
 
 CHARTED = 180
 """Samples of the history: a quarter of an hour."""
-MOST = 300
+MAX_LANES = 300
 """Lanes in the list: those in trouble, then those with most to do."""
 WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
 LABELS = {
@@ -51,7 +51,7 @@ async def lanes_live(request: Request, visit: Reading) -> Response:
 
 async def _all(visit: PageContext) -> dict[str, Any]:
     seen = await visit.desk.lanes(hosts=visit.may_steer)
-    first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MOST]
+    first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MAX_LANES]
     chosen = {lane.name for lane in first}
     return {
         "lanes": [lane for lane in seen if lane.name in chosen],
