@@ -240,7 +240,7 @@ def summarise(tally: IngestTotals, *, as_json: bool, interrupted: bool) -> None:
         return
     rows = [
         ("completed", tally.completed, _work(tally), "green"),
-        ("unchanged", tally.unchanged, "unchanged", "green"),
+        ("unchanged", tally.unchanged, "already there", "green"),
         ("deleted", tally.deleted, "file removed", "green"),
         ("failed", len(tally.failures), "", "bold red"),
         ("waiting", tally.waiting, _left(interrupted=interrupted), "yellow"),
