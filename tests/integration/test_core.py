@@ -5,11 +5,41 @@ import subprocess
 import sys
 from pathlib import Path
 
-CORE = ("adapters", "aio", "app", "config", "engine", "errors", "lanes", "model", "outbound")
-CORE += ("ports", "runtime", "telemetry", "text", "wiring")
+CORE = frozenset(
+    [
+        "adapters",
+        "aio",
+        "app",
+        "config",
+        "engine",
+        "errors",
+        "lanes",
+        "model",
+        "outbound",
+        "ports",
+        "runtime",
+        "telemetry",
+        "text",
+        "wiring",
+    ]
+)
 """Packages and modules that a process which only runs jobs is made of."""
-SERVICES = ("access", "answer", "answers", "document", "documents", "finding", "keys", "research")
-SERVICES += ("provider", "store", "stores", "tasks")
+SERVICES = frozenset(
+    [
+        "access",
+        "answer",
+        "answers",
+        "document",
+        "documents",
+        "finding",
+        "keys",
+        "provider",
+        "research",
+        "store",
+        "stores",
+        "tasks",
+    ]
+)
 """What is in these packages for the sake of others: ports, values and tables of services."""
 MAX_LINES = 18_000
 """The aim is 12,000: this may fall and must not rise."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from penstock.config import Config
 from penstock.engine.assembly import Chore
@@ -82,19 +82,17 @@ class AppServices:
 
     def use(self, *services: Service) -> None:
         """See `Penstock.use`."""
+        build: dict[str, Callable[[], object]] = {
+            "documents": self._use_documents,
+            "research": self._use_research,
+            "answers": self._use_answers,
+            "keys": self._use_keys,
+        }
         for service in services:
-            match service:
-                case "documents":
-                    self._use_documents()
-                case "research":
-                    self._use_research()
-                case "answers":
-                    self._use_answers()
-                case "keys":
-                    self._use_keys()
-                case _:
-                    known = ", ".join(get_args(Service))
-                    raise ConfigError(f"there is no service {service!r}; there are: {known}")
+            if service not in build:
+                known = ", ".join(build)
+                raise ConfigError(f"there is no service {service!r}; there are: {known}")
+            build[service]()
 
     def _use_documents(self) -> Documents:
         if self._documents is None:
