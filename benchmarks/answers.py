@@ -77,7 +77,7 @@ def is_honest(answer: Answer) -> bool:
 async def answered(folder: Path, asked: Sequence[Asked]) -> tuple[list[Answer], float]:
     """The answers, and the seconds they took all together."""
     app = Penstock(f"sqlite:///{folder}/answers.db", durable=False)
-    answers = app.answers
+    answers = app.use("answers").answers
     async with app.running():
         for language in LANGUAGES:
             for row in _lines(retrieval.DATA / "first" / f"documents.{language}.jsonl"):

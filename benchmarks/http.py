@@ -92,7 +92,7 @@ def _counts(tally: Tally, documents: dict[str, dict[str, object]], sizes: Sizes)
     lost = sum(
         one not in documents or documents[one]["state"] == "processing" for one in tally.documents
     )
-    found = sum(bool(one["live"]) for one in documents.values())
+    found = sum(bool(one["searchable"]) for one in documents.values())
     said = ", ".join(f"{status}: {count:,}" for status, count in sorted(tally.statuses.items()))
     none = AtMost(0, "")
     return [

@@ -97,7 +97,7 @@ async def _wake(client: PenstockClient, waiters: int) -> float:
 async def _polls(folder: Path, waiters: int) -> float:
     """The p99 in ms of polls of a task in the same process."""
     app = Penstock(f"sqlite:///{folder}/jobs.db")
-    research = app.research
+    research = app.use("research").research
     async with app:
         task = await research.create("How do water wheels turn?")
         await research.queue_searches(task.id, ["mills"])

@@ -17,7 +17,7 @@ The sluice opens at dawn. Questions: kim@example.com, 010-1234-5678.
 
 async def main(folder: Path) -> None:
     app = Penstock(f"sqlite:///{folder}/jobs.db")
-    documents = app.documents  # before the app is opened: it registers the jobs
+    documents = app.use("documents").documents
 
     async with app.running():  # workers in this process; `penstock worker` would do as well
         await documents.add(TEXT, id="notes.md", metadata={"year": 2026})

@@ -13,7 +13,7 @@ It needs a fall of three metres or more."""
 async def main() -> None:
     with TemporaryDirectory() as folder:
         app = Penstock(f"sqlite:///{Path(folder)}/mill.db")
-        answers = app.answers
+        answers = app.use("answers").answers
         async with app.running():
             await app.documents.add(TEXT, id="wheels", title="On wheels")
             await app.documents.wait("wheels", timeout=60)

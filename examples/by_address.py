@@ -20,7 +20,7 @@ async def main(folder: str) -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     here = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     app = Penstock(f"sqlite:///{folder}/jobs.db", fetch_allow=here)
-    documents = app.documents
+    documents = app.use("documents").documents
 
     async with app.running():
         accepted = await documents.add_url(f"http://{here}/sluices")

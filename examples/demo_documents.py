@@ -72,7 +72,7 @@ async def show(folder: Path, console: Console) -> bool:
     console.print(f"\n  [bold]{len(list(DOCUMENTS.iterdir()))} documents[/bold] in 3 languages\n")
     await asyncio.to_thread(_ingest, url, console)
     app = Penstock(url, **SMALL_CHUNKS)
-    store, _ = app.documents, app.answers
+    store = app.use("answers").documents
     async with app.running(kinds=["answers.*"]):
         found = [await _ask(app, question, console) for question in QUESTIONS]
         console.print("  [bold]Answers[/bold], without a model: sentences, and where they stand\n")
@@ -85,7 +85,7 @@ async def show(folder: Path, console: Console) -> bool:
     leaks += [secret for secret in PRIVATE if secret.encode() in stored]
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(masked.items()))
     for name, value, remark in [
-        ("documents searchable", sum(one.live for one in documents), f"{len(texts)} chunks"),
+        ("documents searchable", sum(one.searchable for one in documents), f"{len(texts)} chunks"),
         ("passages found", sum(found), f"of {len(QUESTIONS)}, the right one first"),
         ("questions answered", sum(answered), f"of {len(ANSWERED)}, all they say cited"),
         ("personal data masked", masked.total(), kinds),

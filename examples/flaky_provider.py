@@ -7,7 +7,7 @@ from penstock import JobContext, Penstock
 from penstock.errors import RateLimited
 
 LANES = {"wiki": {"requests_per_interval": 5, "interval_seconds": 1}}  # shared by all processes
-app = Penstock("sqlite:///mill.db", lanes=LANES)
+app = Penstock("sqlite:///mill.db", lanes=LANES).use("answers")
 documents, answers = app.documents, app.answers
 calls = itertools.count()
 

@@ -61,7 +61,7 @@ class Tasks(ClientExtension):
 async def main() -> None:
     with TemporaryDirectory() as folder:
         app = Penstock(f"sqlite:///{Path(folder)}/mill.db")
-        _ = app.answers
+        app.use("answers")
         caller = Caller("default", EVERYTHING)
         async with app.running():
             server = PenstockMCP(McpServices(app, lambda request: caller, Stopping()))

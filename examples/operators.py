@@ -41,9 +41,9 @@ async def main(folder: str) -> None:
         print(f"{group.count} of {group.kind} failed with {group.error_type}: {group.message}")
         assert (group.kind, group.error_type, group.count) == ("bill", "ValueError", 2)
 
-        again = await app.again(await app.get(job.id))  # a new job, whose parent the old one is
+        again = await app.rerun(job.id)  # a new job; its rerun_of is the old one
         done = await app.wait(again.id, timeout=30)
-        assert (done.result, done.parent_id) == ("tea ordered", job.id)
+        assert (done.result, done.rerun_of) == ("tea ordered", job.id)
         assert most == 1
 
         lane = await app.limit_lane("shop", {"max_parallel": 4})

@@ -30,7 +30,7 @@ async def main(folder: str) -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     here = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     app = Penstock(f"sqlite:///{folder}/jobs.db", fetch_allow=here, contact="me@example.org")
-    documents, robots = app.documents, Robots(app.lanes)
+    documents, robots = app.use("documents").documents, Robots(app.lanes)
 
     @app.job("page", lane=lambda payload: payload["lane"], timeout=TIMEOUT_SECONDS)
     async def page(ctx: JobContext, url: str, lane: str) -> str:

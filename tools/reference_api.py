@@ -13,7 +13,7 @@ from penstock.server.api import build
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.server.openapi import ALWAYS, WITH_BODY
-from tools.schema_words import link, row, section, type_of
+from tools.schema_words import link, row, section, type_of, without_enums
 
 API = """\
 # HTTP API
@@ -52,7 +52,7 @@ METRICS = """\
 queue_metrics.py. -->
 
 What `GET /metrics` has, for keys with the scope `admin`. How to use it is in the
-[guide](guide-signals.md). Those of HTTP are of one server process, and start at 0 with it. All
+[guide](guide-telemetry.md). Those of HTTP are of one server process, and start at 0 with it. All
 others are looked up when they are asked for, and are of the whole queue: every server process says
 the same, so take their maximum over servers and not their sum.
 
@@ -71,9 +71,7 @@ nothing was found. A histogram has `_bucket`, `_sum` and `_count`.
 
 def api_page() -> str:
     described = asyncio.run(_described())
-    schemas = described["components"]["schemas"]
-    enums = {name: schemas.pop(name) for name in list(schemas) if "enum" in schemas[name]}
-    described = _inlined(described, enums)
+    described = without_enums(described, described["components"]["schemas"])
     schemas = described["components"]["schemas"]
     operations = [
         _operation(method, path, operation)
@@ -92,18 +90,6 @@ def api_page() -> str:
 
 async def _described() -> dict[str, Any]:
     return build(Penstock(), ServerConfig(), Draining()).openapi()
-
-
-def _inlined(given: Any, enums: Mapping[str, Any]) -> Any:
-    """With the values of an enum where it is named: a page of its own would say no more."""
-    match given:
-        case {"$ref": str() as ref} if ref.rpartition("/")[2] in enums:
-            return enums[ref.rpartition("/")[2]]
-        case dict():
-            return {name: _inlined(one, enums) for name, one in given.items()}
-        case list():
-            return [_inlined(one, enums) for one in given]
-    return given
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from mcp.server.mcpserver.tools import Tool
 from penstock.mcp.tool_view import WriteDesk
 from penstock.mcp.tools import all_tools, instructions
 from penstock.mcp.tools.define import answer_schema
-from tools.schema_words import row, section, type_of
+from tools.schema_words import row, section, type_of, without_enums
 
 PAGE = """\
 # MCP tools
@@ -42,7 +42,7 @@ def mcp_page() -> str:
     tools = all_tools(operators=True)
     parts: dict[str, Mapping[str, Any]] = {}
     for tool in tools:
-        parts |= answer_schema(tool).get("$defs", {})
+        parts |= _answer(tool).get("$defs", {})
     return PAGE.format(
         tools="\n\n".join(map(_tool, tools)),
         parts="\n\n".join(section(name, parts[name]) for name in sorted(parts)),
@@ -58,9 +58,15 @@ def _tool(tool: Tool) -> str:
             f"{tool.title}; scope `{scope}`{_hints(tool)}.",
             tool.description,
             _table("argument", tool.parameters),
-            _table("answer", answer_schema(tool)),
+            _table("answer", _answer(tool)),
         ]
     )
+
+
+def _answer(tool: Tool) -> dict[str, Any]:
+    schema = answer_schema(tool)
+    told: dict[str, Any] = without_enums(schema, schema.get("$defs", {}))
+    return told
 
 
 def _hints(tool: Tool) -> str:

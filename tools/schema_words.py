@@ -9,8 +9,30 @@ MEANT = 10**12
 """A larger limit of a number is only what a database can hold."""
 
 
+def without_enums(given: Any, schemas: dict[str, Any]) -> Any:
+    """With the values of an enum where it is named: a section of its own would say no more."""
+    enums = {name: schemas.pop(name) for name in list(schemas) if "enum" in schemas[name]}
+
+    def inlined(given: Any) -> Any:
+        match given:
+            case {"$ref": str() as ref} if _name(ref) in enums:
+                told = given.get("description", "")
+                return {"enum": enums[_name(ref)]["enum"], "description": told}
+            case dict():
+                return {name: inlined(one) for name, one in given.items()}
+            case list():
+                return [inlined(one) for one in given]
+        return given
+
+    return inlined(given)
+
+
+def _name(ref: str) -> str:
+    return ref.rpartition("/")[2]
+
+
 def link(ref: str) -> str:
-    name = ref.rpartition("/")[2]
+    name = _name(ref)
     return f"[{name}](#{name.lower()})"
 
 

@@ -27,7 +27,7 @@ def work(folder: Path, settings: Mapping[str, Any]) -> None:
     )
     url = settings.get("url") or f"sqlite:///{folder / 'jobs.db'}"
     app = Penstock(url, config_file=str(config))
-    _ = app.documents  # the first look registers its jobs
+    app.use("documents")
     asyncio.run(_work(app, sorted(Path(settings["documents"]).iterdir())))
 
 

@@ -19,7 +19,7 @@ def work(folder: Path, settings: Mapping[str, Any]) -> None:
 
 async def _work(url: str, per_second: float) -> None:
     app = Penstock(url)
-    _ = app.documents  # the first look registers its jobs
+    app.use("documents")
     async with app.running():
         await app.documents.add("The first loads what the others need.", id="first")
         await app.documents.wait("first", timeout=60)

@@ -38,7 +38,7 @@ async def _measure(sizes: Sizes, folder: Path) -> list[Result]:
     asked = [writer.question() for writer in itertools.islice(writers(5), sizes.questions)]
     results = []
     app = Penstock(shelf.url(folder))
-    documents = app.documents
+    documents = app.use("documents").documents
     async with app:
         start = time.perf_counter()
         await documents.search(asked[0])

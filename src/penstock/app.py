@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from penstock import config
-from penstock.engine.enqueuer import Enqueuer, When
+from penstock.engine.enqueue_options import EnqueueOptions
+from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
@@ -32,16 +33,16 @@ from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
-from penstock.ports.access import AccessStore
 from penstock.ports.queue import FeedEntry, JobFilter, Stopped, Topic
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
-from penstock.wiring.services import AppServices
+from penstock.wiring.services import AppServices, Service
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
     from penstock.research.service import Research
+    from penstock.wiring.keys import ApiKeys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -83,42 +84,50 @@ class Penstock(Operations):
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.config.engine)
-        self._visitors = RequestScopes(self.queue, self.config.engine)
+        self._request_scopes = RequestScopes(self.queue, self.config.engine)
         if isasyncgenfunction(lifespan):
             raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
         self._lifespan = lifespan
         self._opened = 0
         self._to_close = AsyncExitStack()
-        self._parts = AppServices(
+        self._services = AppServices(
             self.queue,
             self.config,
             self.lanes,
             self.job,
             self._enqueuer.enqueue,
             self._log_waiters,
-            self._visitors,
+            self._request_scopes,
         )
 
     @property
     def documents(self) -> Documents:
-        """The documents of this app. First use registers their jobs, so do it before workers
-        start."""
-        return self._parts.documents
+        """The documents of an app that uses them; see `use`."""
+        return self._services.documents
 
     @property
     def research(self) -> Research:
-        """The research tasks of this app. Use it first before workers start, too."""
-        return self._parts.research
+        """The research tasks of an app that uses them; see `use`."""
+        return self._services.research
 
     @property
     def answers(self) -> Answers:
-        """The answers of this app. Use it first before workers start, too."""
-        return self._parts.answers
+        """The answers of an app that uses them; see `use`."""
+        return self._services.answers
 
     @property
-    def access(self) -> AccessStore:
-        """The API keys of the server, and what it has answered. Ask before the app is opened."""
-        return self._parts.access
+    def keys(self) -> ApiKeys:
+        """The API keys of an app that uses them; see `use`."""
+        return self._services.keys
+
+    def use(self, *services: Service) -> Self:
+        """Let the app use documents, research, answers or keys. Call it before the app is opened.
+
+        The app then opens its store with the queue, and worker processes also run the built-in
+        jobs: `ingest.*` for documents, `research.*`, `answers.*`. Research uses documents, answers
+        use both; keys have no jobs. ConfigError where a setting or an extra is missing."""
+        self._services.use(*services)
+        return self
 
     @overload
     def job(self, kind: Function, /) -> Function: ...
@@ -210,8 +219,8 @@ class Penstock(Operations):
             async with AsyncExitStack() as opened:  # all of it, or nothing
                 await self.queue.open()
                 opened.push_async_callback(self.queue.close)
-                opened.push_async_callback(self._visitors.close)
-                await opened.enter_async_context(self._parts.opened())
+                opened.push_async_callback(self._request_scopes.close)
+                await opened.enter_async_context(self._services.opened())
                 self._to_close = opened.pop_all()
         self._opened += 1
         return self
@@ -236,16 +245,7 @@ class Penstock(Operations):
         *,
         key: str | None = None,
         job_id: str | None = None,
-        priority: PriorityName | Priority = "medium",
-        delay: float | None = None,
-        run_at: When | None = None,
-        deadline: When | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        tenant: str = "default",
-        log: str | None = None,
-        replace: Literal["finished"] | None = None,
-        conn: Any = None,
+        **options: Unpack[EnqueueOptions],
     ) -> Job:
         """Store a job; once this returns it is never lost.
 
@@ -253,28 +253,9 @@ class Penstock(Operations):
         long as it is kept, another payload under it raises KeyConflict. With
         `replace="finished"` a key whose job failed or was cancelled starts a new one. `job_id`,
         32 hex digits that nobody else can have chosen, names the job itself: if it is there
-        already, it is given back.
-        `delay` or `run_at`: not before. `deadline`: not after. `timeout` and `max_retries` are
-        those of the kind unless given. `log` names the log it
-        reports to. `conn`, on PostgreSQL: an asyncpg connection to the queue's database with a
-        transaction open; the job is stored if that is committed, and gone if it is not.
+        already, it is given back. The other options are those of `EnqueueOptions`.
         """
-        return await self._enqueuer.enqueue(
-            kind,
-            payload,
-            key=key,
-            job_id=job_id,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            deadline=deadline,
-            timeout=timeout,
-            max_retries=max_retries,
-            tenant=tenant,
-            log=log,
-            replace=replace,
-            conn=conn,
-        )
+        return await self._enqueuer.enqueue(kind, payload, key=key, job_id=job_id, **options)
 
     async def enqueue_many(
         self,
@@ -282,34 +263,11 @@ class Penstock(Operations):
         payloads: Sequence[dict[str, Any] | None],
         *,
         keys: Sequence[str | None] | None = None,
-        priority: PriorityName | Priority = "medium",
-        delay: float | None = None,
-        run_at: When | None = None,
-        deadline: When | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        tenant: str = "default",
-        log: str | None = None,
-        replace: Literal["finished"] | None = None,
-        conn: Any = None,
+        **options: Unpack[EnqueueOptions],
     ) -> list[Job]:
-        """Store many jobs of one kind, up to 10,000 in one transaction (or all in that of
-        `conn`, see `enqueue`)."""
-        return await self._enqueuer.enqueue_many(
-            kind,
-            payloads,
-            keys=keys,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            deadline=deadline,
-            timeout=timeout,
-            max_retries=max_retries,
-            tenant=tenant,
-            log=log,
-            replace=replace,
-            conn=conn,
-        )
+        """Store many jobs of one kind, up to 10,000 in one transaction (or all in that of `conn`).
+        `keys` has one for each, or None; the options are those of `EnqueueOptions`."""
+        return await self._enqueuer.enqueue_many(kind, payloads, keys=keys, **options)
 
     async def get(self, job_id: str) -> Job:
         """Return the current state of a job. Raises JobNotFound."""
@@ -371,10 +329,12 @@ class Penstock(Operations):
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
-    async def again(self, job: Job, *, job_id: str | None = None) -> Job:
-        """Run a job again as a new one, its child: the same kind, payload, lane, priority and
-        tenant, without its key, log and deadline. The old one stays as it is."""
-        return await self._enqueuer.again(job, job_id=job_id)
+    async def rerun(self, job: Job | str, *, job_id: str | None = None) -> Job:
+        """Run a job, or the one with this id, again as a new one: the same kind, payload, lane,
+        priority and tenant, without its key, log and deadline. The old one, which is the new one's
+        `rerun_of`, stays as it is. `job_id` names the new one, as for `enqueue`."""
+        old = await self.get(job) if isinstance(job, str) else job
+        return await self._enqueuer.rerun(old, job_id=job_id)
 
     async def stop_log(
         self, log: str, *, tenant: str = "default", running: bool = False, whole: bool = False
@@ -453,11 +413,11 @@ class Penstock(Operations):
             handlers,
             settings=self.config.engine,
             enqueuer=self._enqueuer,
-            chores=self._parts.chores(handlers),
+            chores=self._services.chores(handlers),
             works=works,
             lifespan=None if self._lifespan is None else partial(self._lifespan, self),
         )
-        self._visitors.add(orchestrator)
+        self._request_scopes.add(orchestrator)
         return orchestrator
 
     @asynccontextmanager

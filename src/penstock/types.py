@@ -4,30 +4,33 @@ from penstock.answers.service import Answers
 from penstock.answers.views import AnswerView
 from penstock.documents.download import Brought
 from penstock.documents.service import Documents
+from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.job_lanes import JobLanes
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.ticker import PeriodicKind
+from penstock.model.access import ApiKey, KeyScope, Secret
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
 from penstock.model.research import ResearchTask
 from penstock.outbound.fetch import JobFetch
 from penstock.outbound.http import JobHttp
-from penstock.ports.access import AccessStore
 from penstock.ports.blobs import Blob
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import FeedEntry, Stopped
 from penstock.research.service import Research
-from penstock.research.views import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
 from penstock.retrieval.search import SearchResult
+from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
+from penstock.wiring.keys import ApiKeys
 
 __all__ = [
-    "AccessStore",
     "Answer",
     "AnswerState",
     "AnswerView",
     "Answers",
+    "ApiKey",
+    "ApiKeys",
     "Blob",
     "Brought",
     "Change",
@@ -36,11 +39,13 @@ __all__ = [
     "DocumentRef",
     "DocumentState",
     "Documents",
+    "EnqueueOptions",
     "FeedEntry",
     "JobFetch",
     "JobHttp",
     "JobLanes",
     "JobLogger",
+    "KeyScope",
     "KindCounts",
     "LaneInfo",
     "PageText",
@@ -51,6 +56,7 @@ __all__ = [
     "ResearchTask",
     "Resumed",
     "SearchResult",
+    "Secret",
     "Stopped",
     "StoppedTask",
     "StoredChunk",

@@ -40,7 +40,7 @@ def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Serve
     board.finished(urgent, dead, other)
     look = board.look("/jobs")
     look.find("summary").get_by_text("More filters").click()
-    look.page.get_by_label("Task").fill("trip")
+    look.page.get_by_label("Log", exact=True).fill("trip")
     look.page.get_by_label("Priority").select_option("high")
     look.press("Apply")
     shows(look, "fail", "add")
@@ -50,7 +50,7 @@ def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Serve
     assert "state=completed" in look.page.url
     look.page.reload()
     shows(look, "add")
-    expect(look.page.get_by_label("Task")).to_have_value("trip")
+    expect(look.page.get_by_label("Log", exact=True)).to_have_value("trip")
     look.open("/jobs?log=trip&error_type=ValueError&since=2020-01-01T00:00")
     shows(look, "fail")
     look.open("/jobs?log=trip&until=2020-01-01T00:00").says("No jobs match these filters.")
@@ -198,9 +198,9 @@ def test_a_queued_job_says_why_it_waits_and_until_when(board: Board, served: Ser
     look.press("Cancel")
     assert look.ask("Confirm") == "Cancel this job?"
     look.says("1 job cancelled.")
-    look.press("Run again as new")
+    look.press("Rerun")
     look.says("New job enqueued.")
-    look.says("Parent")
+    look.says("Rerun of")
     look.fine()
 
 

@@ -57,7 +57,7 @@ async def test_document_goes_from_accepted_to_found(documents: DocumentStore) ->
     version = await accept(documents, ref, "x", title="Weather", metadata={"year": 2026})
     accepted = await there(documents, ref)
     assert (accepted.state, accepted.stage, accepted.progress) == ("processing", "waiting", 0.0)
-    assert not accepted.live
+    assert not accepted.searchable
     assert await documents.mark(
         version, state=DocumentState.PROCESSING, stage="parse", progress=0.1
     )
@@ -65,7 +65,7 @@ async def test_document_goes_from_accepted_to_found(documents: DocumentStore) ->
     assert await publish(documents, version, "sun and rain", "moon and tide")
 
     document = await there(documents, ref)
-    assert (document.state, document.progress, document.live) == ("completed", 1.0, True)
+    assert (document.state, document.progress, document.searchable) == ("completed", 1.0, True)
     assert (document.chunks, document.title, document.mime) == (2, "a title", "text/plain")
     assert (document.masked, document.metadata) == ({"email": 2}, {"year": 2026})
     assert document.finished_at is not None
@@ -107,7 +107,7 @@ async def test_new_version_replaces_the_old_one_at_once(documents: DocumentStore
     await documents.stage(newer, staged_of(["moon"]))
     await embed(documents, newer)
     assert sorted(texts(await find(documents, "sun"))) == ["sun rain", "sun sun"], "until then"
-    assert (await there(documents, ref)).live
+    assert (await there(documents, ref)).searchable
     assert await documents.publish(newer, MODEL)
 
     assert texts(await find(documents, "sun")) == []
@@ -181,7 +181,7 @@ async def test_the_same_upload_again_is_a_new_try_where_it_failed_and_one_is_ask
         version, state=DocumentState.FAILED, stage="parse", progress=0.2, error=error
     )
     failed = await there(documents, ref)
-    assert (failed.state, failed.error, failed.live) == (DocumentState.FAILED, error, False)
+    assert (failed.state, failed.error, failed.searchable) == (DocumentState.FAILED, error, False)
 
     assert await documents.accept(upload_of(ref, "same")) == (failed, False)
     again = await documents.accept(upload_of(ref, "same", retry=True))
@@ -200,7 +200,7 @@ async def test_failed_second_version_leaves_the_first_to_be_found(documents: Doc
     await documents.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.5)
 
     assert texts(await find(documents, "sun moon")) == ["sun"]
-    assert (await there(documents, ref)).live
+    assert (await there(documents, ref)).searchable
 
 
 async def test_publishing_without_all_vectors_is_refused(documents: DocumentStore) -> None:

@@ -43,7 +43,7 @@ async def ask(
 
 
 def found(result: SearchResult) -> list[str]:
-    return [passage.document.id for passage in result.passages]
+    return [passage.document for passage in result.passages]
 
 
 @pytest.mark.parametrize("vectors", [True, False])

@@ -92,7 +92,7 @@ async def test_retry_leaves_the_live_version_to_be_found(documents: DocumentStor
     await fail(documents, version)
     again = await documents.retry(version)
     assert again is not None
-    assert again.live
+    assert again.searchable
     assert texts(await find(documents, "sun")) == ["sun"]
 
 

@@ -68,7 +68,7 @@ async def test_failed_probe_of_a_suspect_lane_opens_it_and_returns_the_attempt(
     row = await get(queue, job.id)
     assert (row.state, row.attempts) == (JobState.QUEUED, 0)
     why = "its breaker is open (cannot reach 127.0.0.1:9)"
-    assert (row.waiting_for or "").startswith(f"lane {LANE}: {why}, next try at ")
+    assert (row.waiting_for or "").startswith(f"lane {LANE}: {why}, next attempt at ")
     (busy,) = await member.permits([PermitRequest(LANE, new_ref(), False, 0.0)])
     assert isinstance(busy, Busy)
     assert busy.why == why

@@ -62,18 +62,14 @@ async def test_everything_given_can_be_read_back(queue: JobQueue) -> None:
             max_retries=7,
             log="paper",
             parent_id="p",
+            rerun_of="r",
         )
     )
     job = await get(queue, job_id)
 
     assert job.payload == {"text": "전화 \0 😀", "big": 12345678901234567890}
-    assert (job.kind, job.tenant, job.key, job.log, job.parent_id) == (
-        "a.b",
-        "t",
-        "k",
-        "paper",
-        "p",
-    )
+    assert (job.kind, job.tenant, job.key, job.log) == ("a.b", "t", "k", "paper")
+    assert (job.parent_id, job.rerun_of) == ("p", "r")
     assert (job.priority, job.run_at, job.deadline) == (Priority.HIGH, run_at, deadline)
     assert (job.timeout, job.max_retries) == (1.5, 7)
     assert before <= job.enqueued_at <= time.time()
@@ -86,7 +82,7 @@ async def test_returned_job_is_the_stored_job(queue: JobQueue) -> None:
     later = time.time() + 100.987654321
     plain = await add_one(queue)
     scheduled = await add_one(queue, run_at=later, deadline=later + 1, priority=Priority.LOW)
-    keyed = await add_keyed(queue, "k", '{"a":[1,2.5,null]}', tenant="t", log="x")
+    keyed = await add_keyed(queue, "k", '{"a":[1,2.5,null]}', tenant="t", log="x", rerun_of="r")
 
     for job in (plain, scheduled, keyed):
         assert stored(job) == stored(await get(queue, job.id))

@@ -139,7 +139,7 @@ def app_at(url: str, folder: Path, embedder: EmbedderServer, runs: Runs) -> Pens
         blobs=str(folder / "jobs.db-blobs"),
         lanes=LANES,
     )
-    _ = app.documents
+    app.use("documents")
 
     @app.job("note", timeout=10 * SOON)
     async def note(ctx: JobContext, what: str) -> str:

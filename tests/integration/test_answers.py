@@ -9,6 +9,7 @@ import pytest
 
 from penstock.answers.jobs import log_of
 from penstock.errors import AnswerNotFound, ConfigError, ValidationError
+from penstock.wire.answers import AnswerDetails, details_of
 from tests.support.answering import (
     DOCUMENTS,
     QUESTION,
@@ -214,7 +215,7 @@ async def test_personal_data_reaches_neither_the_model_nor_the_answer(
     async with study.running() as app:
         answer = await answered(app, "Which wheel has dave@example.org?")
         events = await told(app, answer.id)
-        seen = str([answer.as_dict(), *(one.data for one in events)])
+        seen = str([details_of(answer, AnswerDetails).as_dict(), *(one.data for one in events)])
     assert "@example.org" not in seen
     assert "4111111111111111" not in seen
     assert "@example.org" not in str([one.messages for one in model.asked()])
@@ -296,8 +297,8 @@ async def test_what_cannot_be_right_is_refused(bare_study: Study) -> None:
 
 async def test_answers_are_asked_for_before_the_app_is_opened(bare_study: Study) -> None:
     async with bare_study.farm.app("documents") as app:
-        with pytest.raises(ConfigError, match=r"ask for app\.answers before"):
-            _ = app.answers
+        with pytest.raises(ConfigError, match=r'call app\.use\("answers"\) before'):
+            app.use("answers")
 
 
 async def test_a_process_without_the_key_of_its_model_does_not_start(

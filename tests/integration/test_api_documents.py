@@ -123,7 +123,7 @@ async def test_a_document_that_fails_says_why_and_is_tried_again(host: Host) -> 
         known = answer.json()["document"]["generation"]
         answer = await client.put("/v1/index/bad", json={"text": TEXT})
         assert (answer.status_code, answer.json()["document"]["generation"]) == (422, known)
-        assert "tried again only with `retry`" in answer.json()["detail"]
+        assert "give `retry` to try again" in answer.json()["detail"]
         again = await client.post("/v1/documents/bad/retry")
         assert again.status_code == 202
         assert again.json()["error"]["type"] == "EmbedderError", "kept until it is mended"
@@ -139,7 +139,7 @@ async def test_a_form_asks_for_another_try_of_what_has_failed(host: Host) -> Non
         async def send(**fields: str) -> tuple[str, bool]:
             answer = await client.post("/v1/documents", files=files, data=fields)
             (document,) = answer.json()["documents"]
-            return document["state"], "only with `retry`" in document["message"]
+            return document["state"], "give `retry`" in document["message"]
 
         assert await send() == ("processing", False)
         assert (await finished(client, "/v1/documents/noise.bin"))["state"] == "failed"

@@ -70,7 +70,7 @@ async def test_a_long_poll_ends_soon_after_its_key_is_revoked(
 ) -> None:
     monkeypatch.setattr(callers, "REMEMBER_SECONDS", 0.1)
     secret = await site.secret()
-    key = await site.app.access.key_by_hash(hash_of(secret))
+    key = await site.app.keys.store.key_by_hash(hash_of(secret))
     assert key is not None
     job = await site.app.enqueue("nobody.handles")
     async with site.listening(heartbeat_seconds=0.1) as address:
@@ -85,7 +85,7 @@ async def test_a_long_poll_ends_soon_after_its_key_is_revoked(
 
         await until(waits, "the long poll to be open")
         assert not answer.done()
-        await site.app.access.revoke(key.id)
+        await site.app.keys.store.revoke(key.id)
         async with asyncio.timeout(60):
             assert (await answer).status == 401
         wire.close()

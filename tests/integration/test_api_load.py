@@ -19,7 +19,7 @@ async def test_under_load_all_are_answered_and_nothing_is_lost(host: Host) -> No
     documents = await settled(served.url)
     assert set(tally.documents) == set(documents), "what was accepted is there, and nothing else"
     assert {one["state"] for one in documents.values()} == {"completed"}
-    assert all(one["live"] for one in documents.values()), "and can be found"
+    assert all(one["searchable"] for one in documents.values()), "and can be found"
     done = served.stop()
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
 

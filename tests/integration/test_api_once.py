@@ -28,7 +28,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 async def a_day_passes(site: Site) -> None:
     """Answers are forgotten as if the time of their records was over."""
-    await site.app.access.purge(time.time() + 600)
+    await site.app.keys.store.purge(time.time() + 600)
 
 
 def body(path: str, what: str) -> dict[str, Any]:
@@ -97,7 +97,7 @@ async def test_a_message_read_after_its_record_is_forgotten_makes_something_new(
         made.append(id)
 
     async def read(content: str) -> bool:
-        return await once(site.app.access, "default", "id:7", content, new_id(), make)
+        return await once(site.app.keys.store, "default", "id:7", content, new_id(), make)
 
     assert await read("monday")
     assert not await read("monday")

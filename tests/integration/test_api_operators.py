@@ -101,19 +101,23 @@ async def test_many_are_cancelled_and_why_not_is_said_of_the_others(site: Site) 
 
         named = [low[0].id, done.id, foreign.id, "nobody", low[0].id]
         assert (await cancel(ids=named)).json() == {
-            "cancelled": 1,
-            "not": [
+            "count": 1,
+            "ids": [low[0].id],
+            "refused": [
                 {"id": done.id, "why": "it is already completed"},
                 {"id": foreign.id, "why": "there is no such job"},
                 {"id": "nobody", "why": "there is no such job"},
             ],
         }
         wrong = (await cancel(ids=[high.id], priority="low")).json()
-        assert wrong["not"] == [{"id": high.id, "why": "it does not match the rest of the filter"}]
-        assert (await cancel(priority="low")).json() == {"cancelled": 2, "not": []}
+        assert wrong["refused"] == [
+            {"id": high.id, "why": "it does not match the rest of the filter"}
+        ]
+        left = (await cancel(priority="low")).json()
+        assert (left["count"], left["refused"]) == (2, [])
         assert (await cancel()).status_code == 422, "nothing is not everything"
         assert (await cancel(all=True, kind="add")).status_code == 422
-        assert (await cancel(all=True)).json()["cancelled"] == 1
+        assert (await cancel(all=True)).json()["count"] == 1
     assert (await site.app.get(foreign.id)).state == "queued"
 
 
@@ -126,8 +130,8 @@ async def test_a_redrive_says_what_it_left_and_keeps_the_history(site: Site) -> 
     async with await site.client() as client:
         ids = [dead[0].id, stopped.id, done.id]
         told = (await client.post("/v1/dead-letters/redrive", json={"ids": ids})).json()
-        assert (told["redriven"], told["ids"]) == (1, [dead[0].id])
-        assert told["not"] == [
+        assert (told["count"], told["ids"]) == (1, [dead[0].id])
+        assert told["refused"] == [
             {"id": stopped.id, "why": "its log paper is stopped; reopen it first"},
             {"id": done.id, "why": "it is completed, not a dead letter"},
         ]
@@ -135,24 +139,29 @@ async def test_a_redrive_says_what_it_left_and_keeps_the_history(site: Site) -> 
         assert [one["outcome"] for one in again["history"]] == ["failed", "redriven"]
         which = {"kind": "fail", "error_type": "ValueError"}
         told = (await client.post("/v1/dead-letters/discard", json=which)).json()
-    assert (told["discarded"], told["not"]) == (2, [])
+    assert (told["count"], told["refused"]) == (2, [])
 
 
-async def test_a_job_is_run_again_as_a_new_one(site: Site) -> None:
+async def test_rerun_of_a_job_is_a_new_one(site: Site) -> None:
     old = await site.app.enqueue("add", {"a": 1, "b": 2}, key="sum", priority="high", log="t")
     foreign = await site.app.enqueue("add", tenant="other")
     await site.work()
     async with await site.client() as client:
-        post = f"/v1/jobs/{old.id}/again"
+        post = f"/v1/jobs/{old.id}/rerun"
         answer = await client.post(post, headers={"Idempotency-Key": "once"})
         assert answer.status_code == 202
         new = answer.json()
         assert answer.headers["location"] == f"/v1/jobs/{new['id']}"
         assert (new["kind"], new["payload"], new["priority"]) == ("add", {"a": 1, "b": 2}, "high")
-        assert (new["parent_id"], new["key"], new["log"]) == (old.id, None, None)
+        assert (new["rerun_of"], new["parent_id"], new["key"], new["log"]) == (
+            old.id,
+            None,
+            None,
+            None,
+        )
         twice = await client.post(post, headers={"Idempotency-Key": "once"})
         assert twice.json()["id"] == new["id"]
-        assert (await client.post(f"/v1/jobs/{foreign.id}/again")).status_code == 404
+        assert (await client.post(f"/v1/jobs/{foreign.id}/rerun")).status_code == 404
     await site.work()
     assert (await site.app.get(new["id"])).result == 3
     assert (await site.app.get(old.id)).state == "completed"
@@ -163,10 +172,10 @@ async def test_a_job_of_a_kind_that_is_not_known_here_keeps_its_lane(site: Site)
     await site.work()
     elsewhere = Penstock(site.app.config.queue, durable=False)
     async with elsewhere:
-        new = await elsewhere.again(await elsewhere.get(old.id))
+        new = await elsewhere.rerun(old.id)
     assert (new.lane, new.timeout, new.max_retries) == ("openalex", 60.0, 0)
     unknown = await site.app.enqueue("nobody.knows", {"n": 1})
-    again = await site.app.again(unknown)
+    again = await site.app.rerun(unknown)
     assert (again.lane, again.timeout, again.payload) == (None, None, {"n": 1})
 
 
@@ -178,12 +187,12 @@ async def test_a_job_of_a_kind_that_is_not_known_here_keeps_its_lane(site: Site)
         ("answers.plan", "ask the question again"),
     ],
 )
-async def test_jobs_of_the_library_are_not_run_again_by_hand(
+async def test_jobs_of_the_library_are_not_rerun_by_hand(
     site: Site, kind: str, instead: str
 ) -> None:
     job = await site.app.enqueue(kind)
     async with await site.client() as client:
-        answer = await client.post(f"/v1/jobs/{job.id}/again")
+        answer = await client.post(f"/v1/jobs/{job.id}/rerun")
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert instead in answer.json()["detail"]
 
@@ -228,7 +237,7 @@ async def test_what_callers_do_is_recorded_however_it_ends(site: Site) -> None:
         ids = {"ids": [dead.id, job.id]}
         await admin.post("/v1/dead-letters/redrive", json=ids)
         await admin.post("/v1/jobs/cancel", json={"kind": "fail"})
-        again = (await admin.post(f"/v1/jobs/{job.id}/again")).json()["id"]
+        again = (await admin.post(f"/v1/jobs/{job.id}/rerun")).json()["id"]
         await admin.post("/v1/lanes/openalex/pause")
         await admin.post("/v1/lanes/openalex/resume")
         await admin.patch("/v1/lanes/openalex", json={"max_parallel": 3})
@@ -245,7 +254,7 @@ async def test_what_callers_do_is_recorded_however_it_ends(site: Site) -> None:
         ("lane.limit", "openalex", "done"),
         ("lane.resume", "openalex", "done"),
         ("lane.pause", "openalex", "done"),
-        ("job.again", job.id, "done"),
+        ("job.rerun", job.id, "done"),
         ("jobs.cancel", "jobs", "done"),
         ("jobs.redrive", "jobs", "partial"),
         ("job.cancel", "?", "failed"),
@@ -255,8 +264,8 @@ async def test_what_callers_do_is_recorded_however_it_ends(site: Site) -> None:
     assert details[0] == {"status": 404, "code": "not-found"}
     assert details[1] == {"limits": {"max_parallel": 3}}
     assert details[4] == {"new": again}
-    assert details[5] == {"which": {"kind": "fail"}, "changed": 1, "ids": [dead.id], "not": 0}
-    assert details[6] == {"which": {"ids": 2}, "changed": 1, "ids": [dead.id], "not": 1}
+    assert details[5] == {"which": {"kind": "fail"}, "count": 1, "ids": [dead.id], "refused": 0}
+    assert details[6] == {"which": {"ids": 2}, "count": 1, "ids": [dead.id], "refused": 1}
     assert {(one["tenant"], one["key_name"]) for one in told} == {("default", "test")}
     assert "pk_" not in str(page)
     assert "@" not in str(page)
@@ -276,7 +285,7 @@ async def test_where_nothing_can_be_recorded_nothing_is_done(
         async def away(action: Action) -> None:
             raise StoreUnavailable("the disk is full")
 
-        monkeypatch.setattr(type(site.app.access), "record", staticmethod(away))
+        monkeypatch.setattr(type(site.app.keys.store), "record", staticmethod(away))
         answer = await client.post(f"/v1/jobs/{job.id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (503, "store-unavailable")
     assert (await site.app.get(job.id)).state == "queued"

@@ -127,13 +127,13 @@ async def test_a_key_that_only_writes_is_told_which_job_and_its_state(site: Site
         cancelled = await client.post(f"/v1/jobs/{job.id}/cancel")
         assert cancelled.json() == {"id": job.id, "state": "cancelled"}
         key = {"Idempotency-Key": "once"}
-        again = [await client.post(f"/v1/jobs/{job.id}/again", headers=key) for _ in range(2)]
+        again = [await client.post(f"/v1/jobs/{job.id}/rerun", headers=key) for _ in range(2)]
         assert again[0].json().keys() == {"id", "state"}
         assert again[0].json() == again[1].json()
         assert again[1].headers["idempotency-replayed"] == "true"
         assert again[0].headers["location"] == f"/v1/jobs/{again[0].json()['id']}"
     async with await site.client("default", WRITE, READ) as client:
-        both = await client.post(f"/v1/jobs/{job.id}/again", headers=key)
+        both = await client.post(f"/v1/jobs/{job.id}/rerun", headers=key)
         assert both.json()["payload"] == {"said": SECRET}
 
 

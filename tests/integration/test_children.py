@@ -202,7 +202,7 @@ async def test_rerun_of_a_job_is_not_cancelled_with_it(farm: Farm) -> None:
     app = farm.bare()
     async with app:
         job = await app.enqueue("work", {"n": 1})
-        again = await app.again(job)
+        again = await app.rerun(job)
         await app.cancel(job.id)
-        assert again.parent_id == job.id
+        assert (again.rerun_of, again.parent_id) == (job.id, None)
         assert (await app.get(again.id)).state is JobState.QUEUED

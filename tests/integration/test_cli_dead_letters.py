@@ -71,7 +71,7 @@ def test_the_beginning_or_end_of_an_id_will_do(cli: Cli, dead: list[str]) -> Non
 
 def test_redrive_by_filter(cli: Cli, dead: list[str]) -> None:
     found = cli("dead-letters", "redrive", "--error", "ValueError", "--json").json
-    assert found["redriven"] == 2
+    assert found["count"] == 2
     assert sorted(found["ids"]) == sorted(dead[:2])
     assert states(cli, dead) == ["queued", "queued", "failed"]
 
@@ -95,7 +95,7 @@ def test_discard_with_yes(cli: Cli, dead: list[str]) -> None:
     left = [job["id"] for job in cli("dead-letters", "list", "--json").json]
     assert left == [dead[2]]
     found = cli("dead-letters", "discard", dead[2], "-y", "--json").json
-    assert found == {"discarded": 1, "ids": [dead[2]]}
+    assert found == {"count": 1, "ids": [dead[2]], "refused": []}
 
 
 def test_discard_refuses_when_nobody_can_be_asked(cli: Cli, dead: list[str]) -> None:

@@ -10,7 +10,7 @@ from tests.support.documents import pdf
 def accept(cli: Cli, *ids: str, **options: Any) -> None:
     """Documents that are accepted, and not worked on yet."""
     app = Penstock(cli.url, durable=False)
-    documents = app.documents
+    documents = app.use("documents").documents
 
     async def add() -> None:
         for document_id in ids:

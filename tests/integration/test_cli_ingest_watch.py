@@ -106,7 +106,7 @@ def test_what_went_while_nobody_watched_goes_too_and_nothing_that_was_no_file_he
     cli("ingest", "papers", "--collection", "apart", "--no-wait")
     cli("ingest", "-", "--id", "papers/note", "--no-wait", stdin="From standard input.")
     app = Penstock(cli.url, durable=False)
-    documents = app.documents
+    documents = app.use("documents").documents
     cli.call(documents.add("By a program.", id="papers/made"), app)
     (folder / "sluice.md").unlink()
     (cli.folder / "other" / "a.txt").unlink()

@@ -16,7 +16,7 @@ SECRET = re.compile(r"pk_([0-9a-f]{32})_[a-z2-7]{52}")
 def key_of(cli: Cli, secret: str) -> ApiKey | None:
     """What a server finds by a secret."""
     app = Penstock(cli.url, durable=False)
-    access = app.access
+    access = app.use("keys").keys.store
     return cli.call(access.key_by_hash(hash_of(secret)), app)
 
 

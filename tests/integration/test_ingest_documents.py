@@ -155,7 +155,8 @@ async def test_damaged_documents_of_every_format_end_and_leave_nothing_half_stor
         assert 5 < len(failures) < len(names), "some can still be read"
         for name, one in failures.items():
             assert one.error is not None
-            assert (one.error["type"], one.live, one.chunks) == ("ParserError", False, 0), name
+            assert one.error["type"] == "ParserError", name
+            assert (one.searchable, one.chunks) == (False, 0), name
             assert one.error["reason"] not in ("slow", "crashed"), name
         assert len(await until(app.dead_letters, "the dead letters")) <= len(failures)
     live = len(names) + 1 - len(failures)
@@ -246,7 +247,7 @@ async def test_same_content_that_failed_is_tried_again_only_when_asked(shelf: Sh
         again = await app.documents.add(BROKEN, id="a")
         assert (again.generation, again.state) == (first.generation, "failed")
         assert again.error == before.error
-        assert "tried again only with `retry`" in again.message
+        assert "give `retry` to try again" in again.message
         assert len(await app.jobs(kind="ingest.parse")) == len(shelf.blobs()) == 1
 
         again = await app.documents.add(BROKEN, id="a", retry=True)

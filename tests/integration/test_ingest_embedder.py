@@ -12,7 +12,7 @@ import pytest
 
 from penstock import JobState, Penstock
 from penstock.documents import embed_batches as company
-from penstock.documents.embed_batches import MOST
+from penstock.documents.embed_batches import MAX_TEXTS
 from penstock.documents.jobs import EMBED
 from tests.support.shelf import LANE, SOON, Shelf, completed, failed, found
 from tests.support.waiting import until
@@ -49,7 +49,7 @@ async def test_wrong_answer_fails_the_document_and_nothing_of_it_is_stored(
         await app.documents.add(b"some text", id="a")
         document = await failed(app, "a")
         assert document.error is not None
-        assert (document.error["type"], document.live) == ("EmbedderError", False)
+        assert (document.error["type"], document.searchable) == ("EmbedderError", False)
         assert WRONG[fault] in document.message
         assert await either.count("vectors") == 0
         either.embedder.fault = None
@@ -155,7 +155,7 @@ async def test_small_documents_share_requests(
             await completed(app, name)
     sizes = [len(json.loads(hit.body)["input"]) for hit in shelf.embedder.requests]
     assert sum(sizes) == MANY, "each text once"
-    assert max(sizes) <= MOST
+    assert max(sizes) <= MAX_TEXTS
     assert len(sizes) < MANY * 0.75, "requests"
 
 
@@ -208,7 +208,7 @@ async def test_long_document_takes_several_runs_and_no_attempt(shelf: Shelf) -> 
         (job,) = await app.jobs(kind=EMBED)
         assert job.releases >= 1
     received = shelf.embedder.received
-    assert len(received) == len(set(received)) > 4 * MOST
+    assert len(received) == len(set(received)) > 4 * MAX_TEXTS
 
 
 async def test_waiters_hear_of_the_end_without_asking_again_and_again(shelf: Shelf) -> None:

@@ -80,7 +80,7 @@ async def test_same_address_again_fetches_again_and_the_same_content_changes_not
         stored = await web.shelf.stored()
         accepted = await app.documents.add_url(url)
         assert accepted.generation > first.generation
-        assert (accepted.live, accepted.title) == (True, first.title)
+        assert (accepted.searchable, accepted.title) == (True, first.title)
         again = await completed(app, url)
         await app.drain(SOON)
         assert len(site.hits) == 2

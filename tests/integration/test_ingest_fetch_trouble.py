@@ -58,7 +58,8 @@ async def test_failed_fetch_leaves_the_version_before_to_be_found(
         site.answers["/a"] = Answer(404)
         await app.documents.add_url(site.url("/a"), id="a")
         document = await failed(app, "a")
-        assert (document.live, document.title, document.size) == (True, before.title, before.size)
+        assert document.searchable
+        assert (document.title, document.size) == (before.title, before.size)
         assert await found(app, "sluice") == [SLUICE.decode()]
 
 

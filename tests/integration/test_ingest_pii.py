@@ -194,7 +194,7 @@ async def test_no_value_in_the_collections_of_an_answer_is_stored_shown_or_logge
     either: Shelf, logs: pytest.LogCaptureFixture
 ) -> None:
     app = either.farm.app("documents")
-    answers = app.answers
+    answers = app.use("answers").answers
     async with app:
         names = [f"letters of {one.text}" for one in CANARIES]
         asked = await answers.ask(f"Who is {EMAIL}?", collections=[*names, names[0], "plain"])

@@ -6,7 +6,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.documents import pipeline, reembed
-from penstock.documents.embed_batches import MOST
+from penstock.documents.embed_batches import MAX_TEXTS
 from penstock.documents.reembed import REEMBED
 from penstock.ports.queue import JobFilter
 from tests.support.embedder import identity
@@ -91,8 +91,8 @@ async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
     asked = [text for text, model in filled.embedder.asked if model == NEW_NAME]
     # A text that two tenants have is asked for by each; a batch that was under way, once more.
     made = vectors(filled)[NEW]
-    assert made > 2 * MOST
-    assert made <= len(asked) <= made + MOST
+    assert made > 2 * MAX_TEXTS
+    assert made <= len(asked) <= made + MAX_TEXTS
 
 
 async def test_job_that_was_cancelled_is_done_by_the_next_process(filled: Shelf) -> None:

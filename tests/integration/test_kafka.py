@@ -202,7 +202,7 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
     async with app, asyncio.timeout(PATIENCE):
         begun = time.monotonic()
         dead = ("default", ROUTE, "id:one", print_of, "dead", "made")
-        await app.access.begin(*dead, lease_seconds=1.0)
+        await app.keys.store.begin(*dead, lease_seconds=1.0)
         if accepted:
             await app.documents.add("text", id="a")
         await intake.run(asyncio.Event(), drain=True)
@@ -216,8 +216,8 @@ async def test_request_or_answer_of_the_store_that_is_lost_repeats_nothing(
 ) -> None:
     topic = cluster.topic()
     cluster.send(topic, [document("a", "first"), document("a", "second")])
-    app = new_app(url)
-    finish = app.access.finish
+    app = new_app(url).use("keys")
+    finish = app.keys.store.finish
     lost = iter(["request", "answer", "request", "request", None])
 
     async def losing(*arguments: Any) -> bool:
@@ -229,7 +229,7 @@ async def test_request_or_answer_of_the_store_that_is_lost_repeats_nothing(
             raise StoreUnavailable("the answer was lost")
         return done
 
-    monkeypatch.setattr(app.access, "finish", losing)
+    monkeypatch.setattr(app.keys.store, "finish", losing)
     intake = await drained(app, cluster.config(topic))
     assert intake.tally.stored + intake.tally.duplicates == 2
     async with app:
@@ -241,7 +241,7 @@ async def test_message_that_fails_for_no_known_reason_is_a_dead_letter_in_the_en
 ) -> None:
     topic, tries = cluster.topic(), []
     cluster.send(topic, [document("a", "text"), *jobs(1)])
-    app = new_app(url)
+    app = new_app(url).use("documents")
 
     async def broken(*arguments: Any, **options: Any) -> None:
         tries.append(1)
@@ -354,7 +354,7 @@ async def test_full_queue_pauses_partitions_until_there_is_room(
 
     async with reading(app, cluster.config(topic, max_queued=40)) as intake:
         paused = lambda: all(line.paused for line in intake.reader.lines.values())  # noqa: E731
-        await until(lambda: "messages wait" in caplog.text, "a full queue", PATIENCE)
+        await until(lambda: "not reading messages" in caplog.text, "a full queue", PATIENCE)
         await until(paused, "a pause", PATIENCE)
         # The count does not know of one that the other partition stores at that moment.
         await until(lambda: intake.tally.stored >= 40, "what there is room for", PATIENCE)

@@ -185,7 +185,7 @@ async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
         shelf.farm.folder, settings["config_file"], bootstrap=cluster.bootstrap, produce=topic
     )
     app = shelf.farm.app("documents", config_file=file)
-    _ = app.answers, app.access
+    app.use("answers", "keys")
     pass_on_uploads(app)
     monkeypatch.setattr(reconcile, "GRACE_SECONDS", -60.0)
     async with app:

@@ -247,7 +247,7 @@ def test_process_that_is_killed_before_it_commits_repeats_nothing(
     cluster.mock.fail(OFFSET_COMMIT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, 100_000)
     try:
         running = start(cli, config)
-        wait_until(lambda: running.err.count("is a dead letter") >= 2, "the last", PATIENCE)
+        wait_until(lambda: running.err.count("to the dead-letter topic") >= 2, "the last", PATIENCE)
         wait_until(lambda: len(stored(cli)) == count, "all jobs", PATIENCE)
         running.send(signal.SIGKILL)
         running.process.wait(PATIENCE)
@@ -267,7 +267,7 @@ def test_process_that_is_killed_before_it_commits_repeats_nothing(
 
 def generations(cli: Cli) -> list[tuple[str, int]]:
     app = Penstock(cli.url, durable=False)
-    _ = app.documents
+    app.use("documents")
 
     async def look() -> list[tuple[str, int]]:
         return sorted((one.ref.id, one.generation) for one in await app.documents.documents())
@@ -373,7 +373,7 @@ async def test_stop_does_not_wait_for_room_in_the_queue(
     intake = KafkaIntake(app, cluster.config(topic, max_queued=1, shutdown_seconds=600.0))
     async with app:
         task = asyncio.create_task(intake.run(stop))
-        await until(lambda: "messages wait" in caplog.text, "a full queue", PATIENCE)
+        await until(lambda: "not reading messages" in caplog.text, "a full queue", PATIENCE)
         stop.set()
         await asyncio.wait_for(task, PATIENCE)
         assert await numbers(app) == [0]

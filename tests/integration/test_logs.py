@@ -1,4 +1,4 @@
-"""Logs of real processes: what they tell, and that none of the signals tells a secret."""
+"""Logs of real processes: what they tell, and that no telemetry tells a secret."""
 
 import json
 import shutil

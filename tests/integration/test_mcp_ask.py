@@ -141,7 +141,7 @@ async def test_a_long_answer_is_told_in_parts_that_fit(
         await fill(client)
         told = await call(client, "ask", question=QUESTION)
         text, parts = told["text"], 1
-        assert 0 < len(told["unsupported"]) < 1000
+        assert 0 < len(told["unsupported_sentences"]) < 1000
         while len(text) < told["total"]:
             result = await client.call_tool(
                 "get_answer", {"answer_id": told["answer_id"], "start": len(text)}

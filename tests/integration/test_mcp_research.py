@@ -69,7 +69,7 @@ async def test_a_question_becomes_passages_that_can_be_cited(
     async with agents.connect(way) as client:
         made = await call(client, "create_task", question="How do wheels turn?", budget_pages=9)
         task_id = made["task_id"]
-        assert (made["status"], made["budget_pages"]) == ("running", 9)
+        assert (made["status"], made["budget"]["pages"]) == ("running", 9)
         queued = await call(
             client, "queue_searches", task_id=task_id, queries=["wheels", "mills", "Wheels"]
         )

@@ -60,7 +60,7 @@ async def test_waits_end_with_the_state_when_the_server_stops(era: str, host: Ho
 async def test_old_clients_leave_nothing_behind(cli: Cli) -> None:
     """No session, no task: each of their requests is over when it is answered."""
     app = Penstock(cli.url, durable=False)
-    _ = app.research
+    app.use("research")
     service = McpServices(app, lambda request: Caller("default", EVERYTHING), Stopping())
     endpoint = Endpoint(PenstockMCP(service), 1_000_000)
     message = envelope("tools/call", "old", name="list_tasks", arguments={})

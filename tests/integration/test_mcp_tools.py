@@ -27,7 +27,7 @@ async def test_a_text_is_stored_found_and_cited(way: str, agents: Agents) -> Non
         found = await call(client, "search_documents", query="when is the sluice opened?")
         [passage] = found["passages"]
         assert passage["text"] == SLUICE
-        assert passage["document"] == told["document"]
+        assert passage["document"] == told["id"]
         assert (passage["collection"], passage["title"]) == ("default", "Mills")
         assert (passage["start"], passage["end"]) == (0, len(SLUICE))
         assert passage["untrusted"] is True
@@ -115,7 +115,7 @@ async def test_documents_are_listed_and_read_by_id_wherever_they_are(agents: Age
         assert rest["cursor"] is None
         told = await call(client, "list_collections")
         assert (told["collections"], told["total"]) == (["mills", "notes"], 2)
-        page = await call(client, "get_page", document=mills["document"])
+        page = await call(client, "get_page", document=mills["id"])
         assert (page["collection"], page["text"]) == ("mills", f"{SLUICE} In mills.")
         code, said = await refused(client, "get_page", document="no-such-document")
         assert (code, said) == (
@@ -143,8 +143,8 @@ async def test_failed_jobs_are_listed_cut_and_tried_again(agents: Agents) -> Non
         assert len(seen) == len(set(seen)) == 5
         [newest, *_] = told["dead_letters"]
         assert (newest["kind"], newest["attempts"]) == ("fail", 2)
-        assert newest["error_type"] == "ValueError"
-        assert "number" in newest["error"]
+        assert newest["error"]["type"] == "ValueError"
+        assert "number" in newest["error"]["message"]
         assert "payload" not in newest
         assert (await call(client, "redrive", ids=seen[:2]))["count"] == 2
         assert (await call(client, "redrive", kind="other.*"))["count"] == 0

@@ -3,6 +3,7 @@
 import logging
 import time
 import zlib
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import pytest
@@ -270,7 +271,7 @@ async def test_neither_the_document_nor_a_log_shows_what_is_personal_or_secret_i
         assert again.ref == good.ref
         assert (await pages.read(site.url(f"/a{query}x"))).ref != good.ref
         job = await pages.ask(site.url(f"/c{query}"))
-        shown = str([good.as_dict(), job.error, job.result, job.lane])
+        shown = str([asdict(good), job.error, job.result, job.lane])
     for secret in SECRETS:
         assert secret not in shown
         assert secret not in caplog.text

@@ -307,14 +307,14 @@ async def test_app_keeps_documents_in_postgres_wherever_its_queue_is(
     where: dict[str, Any] = {"store": url} if queue == "sqlite" else {}
     jobs = f"sqlite:///{tmp_path}/jobs.db" if queue == "sqlite" else url
     with pytest.raises(ConfigError, match="blobs"):
-        _ = Penstock(jobs, **where).documents
+        Penstock(jobs, **where).use("documents")
     app = Penstock(jobs, blobs=str(tmp_path / "blobs"), **where)
-    documents = app.documents
+    documents = app.use("documents").documents
     async with app.running():
         document = await documents.add("Penguins march. A zebra sleeps.", id="zoo")
         await documents.wait(document.ref.id, timeout=60)
         result = await documents.search("where is the zebra?")
-        assert [passage.document.id for passage in result.passages] == ["zoo"]
+        assert [passage.document for passage in result.passages] == ["zoo"]
         assert result.mode == "hybrid"
         await documents.delete("zoo")
         assert (await documents.search("where is the zebra?")).passages == []

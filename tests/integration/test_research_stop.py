@@ -12,7 +12,7 @@ import pytest
 from penstock import Penstock
 from penstock.errors import TaskStopped
 from penstock.research.job_ids import FIND, PAGE, SEARCH, log_of
-from penstock.research.views import TaskView
+from penstock.wire.tasks import TaskView
 from tests.support.provider_server import PATHS
 from tests.support.research import Bureau, asked, at_rest, busy_with, finished, live, titles
 from tests.support.server import Answer

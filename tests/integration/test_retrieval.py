@@ -127,7 +127,7 @@ async def _asked(documents: DocumentStore, task: Task, vectors: Vectors | None) 
     answers = []
     for question in task.questions:
         found = await search(documents, question.text, Scope(TENANT), model=MODEL, embed=embed)
-        ids = [passage.document.id for passage in found.passages]
+        ids = [passage.document for passage in found.passages]
         answers.append((ids, question.relevant))
     return figures_of(answers)
 

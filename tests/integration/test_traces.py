@@ -46,7 +46,7 @@ async def test_document_is_traced_from_its_upload_until_it_is_searchable(
     patient = {"embedder": {**LANE, "timeout_seconds": PATIENCE}}
     shelf.farm.settings |= {"trace_hosts": "127.0.0.1", "lanes": patient}
     app, config = shelf.farm.app("documents"), ServerConfig(port=0)
-    _ = app.access, app.research
+    app.use("keys", "research")
     with ExitStack() as held:
         bound = held.enter_context(bind(config))
         async with (

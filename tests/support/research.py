@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 
 from penstock import Penstock
 from penstock.research.job_ids import log_of
-from penstock.research.views import TaskView
+from penstock.wire.tasks import TaskView
 from tests.support.provider_server import PATHS, ProviderServer, Work
 from tests.support.result_server import ResultServer
 from tests.support.server import Answer, Hit

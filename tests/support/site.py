@@ -11,7 +11,7 @@ from typing import Any
 import httpx2 as httpx
 
 from penstock import JobContext, Penstock
-from penstock.model.access import EVERYTHING, KeyScope, hash_of, new_key
+from penstock.model.access import EVERYTHING, KeyScope
 from penstock.model.server import ServerConfig
 from penstock.server.api import build
 from penstock.server.draining import Draining
@@ -45,8 +45,7 @@ class Site:
 
     async def secret(self, tenant: str = "default", *scopes: KeyScope) -> str:
         """That of a new key; for everything unless scopes are given."""
-        key, secret = new_key("test", tenant=tenant, scopes=scopes or EVERYTHING)
-        await self.app.access.add_key(key, hash_of(secret.reveal()))
+        _, secret = await self.app.keys.create("test", tenant=tenant, scopes=scopes or EVERYTHING)
         return secret.reveal()
 
     async def work(self) -> None:
@@ -68,9 +67,9 @@ async def site_in(
     a document store, research and answers."""
     settings = {"durable": False, "max_retries": 0, "blobs": str(folder / "blobs"), **settings}
     app = Penstock(url or f"sqlite:///{folder}/jobs.db", **settings)
-    _ = app.access
+    app.use("keys")
     if documents:
-        _ = app.documents, app.research, app.answers
+        app.use("answers")
 
     @app.job("add")
     async def add(ctx: JobContext, a: int = 0, b: int = 0) -> int:

@@ -11,8 +11,7 @@ from penstock.answers.prompts import Verdict
 from penstock.documents.tokens import count_tokens
 from penstock.errors import ModelError
 from penstock.model.answer import Evidence, Plan
-from penstock.model.document import DocumentRef
-from penstock.retrieval.fusion import Fused
+from penstock.retrieval.fusion import Ranks
 from penstock.retrieval.search import Passage
 
 
@@ -21,10 +20,20 @@ def evidence(number: int, text: str, score: float = 0.5, title: str = "") -> Evi
     return Evidence(number, *place, text, score, "q", 1)
 
 
+WHY = Ranks(
+    score=0.5,
+    text_rank=1,
+    text_score=1.0,
+    text_share=0.5,
+    vector_rank=1,
+    vector_score=0.5,
+    other_script=False,
+)
+
+
 def passage(document: str, chunk: int) -> Passage:
-    why = Fused("1", 0.5, 1, 1.0, 0.5, 1, 0.5, other_script=False)
-    ref = DocumentRef("default", "default", document)
-    return Passage(ref, "", "", chunk, "text", 0, 4, None, (), "text", (), 0.5, why)
+    quote = ("text", document, "default", "", "", None, (), 0, 4, 0.5)
+    return Passage(*quote, "default", chunk, "text", (), WHY)
 
 
 def test_nothing_in_a_passage_leaves_its_line() -> None:

@@ -1,6 +1,7 @@
 """What answers cite."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -19,7 +20,9 @@ HEAD = "Model | Flow\n"
 START = 1000
 
 
-def answered(question: str, starts: tuple[int, ...], mode: str = "extractive") -> Answer:
+def answered(
+    question: str, starts: tuple[int, ...], mode: Literal["model", "extractive"] = "extractive"
+) -> Answer:
     known = ("default", "a", "Manual", "", 0, START, START + len(TEXT), (4, 6))
     one = Evidence(1, *known, HEAD + TEXT, 0.5, "q", 1, starts)
     written = extract(question, [one])

@@ -6,18 +6,15 @@ from typing import Any
 import pytest
 
 from penstock.api.attention import (
-    ORDER,
-    Attention,
     in_trouble,
     needs_attention,
-    process_state,
-    slowed,
 )
+from penstock.api.overview import lane_view, process_state
 from penstock.api.tenant_view import RESERVED
-from penstock.cli.lane_view import as_dict
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.wire.operators import Attention, Condition
 
 NOW = 1_000_000.0
 LANE = LaneInfo("api", None, 1.0, 2, 0, 3, "closed", None, None, None, None, 0)
@@ -46,7 +43,11 @@ def test_a_queue_where_all_is_well_needs_none() -> None:
         ({"breaker": "open", "probe_ok": True}, "breaker open", "check the errors of its jobs"),
         ({"blocked_why": "credentials"}, "credentials rejected", "penstock lanes resume api"),
         ({"blocked_why": "paused"}, "paused", "penstock lanes resume api"),
-        ({"blocked_why": "rate limited", "blocked_until": NOW + 9}, "rate limited", "by itself"),
+        (
+            {"blocked_why": "rate limited", "blocked_until": NOW + 9},
+            "rate limited",
+            "automatically",
+        ),
         ({"per_day": 5, "used_today": 5, "waiting": 1}, "daily limit", "1 job waiting"),
     ],
 )
@@ -68,7 +69,7 @@ def test_a_lane_that_429s_have_slowed_down_is_told_with_what_is_configured(
     assert (one.what, one.subject, in_trouble(lane)) == ("throttled", "api", False)
     assert f"slowed to 0.153 starts/s (configured: {shown}) after repeated 429s" in one.todo
     assert "penstock lanes reset api" in one.todo
-    assert as_dict(lane)["trouble"] == slowed(lane)
+    assert lane_view(lane).trouble == "throttled"
 
 
 def test_a_suspicion_is_no_trouble_yet() -> None:
@@ -133,5 +134,5 @@ def test_the_worst_comes_first() -> None:
         dead=[DEAD],
     )
     order = [one.what for one in seen]
-    assert order == [what for what in ORDER if what in order]
+    assert order == [what for what in Condition if what in order]
     assert len(order) == 6

@@ -67,7 +67,7 @@ def test_folder_is_no_address(folder: str) -> None:
 def test_mistake_is_named_and_no_secret_quoted(tmp_path: Path, url: str, message: str) -> None:
     app = Penstock(f"sqlite:///{tmp_path}/jobs.db", blobs=url)
     with pytest.raises(ConfigError) as raised:
-        _ = app.documents
+        app.use("documents")
     assert message in str(raised.value)
     assert "hidden" not in str(raised.value)
 
@@ -79,7 +79,7 @@ def test_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, f"{extra}fs", None)
     app = Penstock(f"sqlite:///{tmp_path}/jobs.db", blobs=url)
     with pytest.raises(ConfigError, match=rf"pip install 'penstock\[{extra}\]'"):
-        _ = app.documents
+        app.use("documents")
 
 
 def test_secrets_of_store_and_blobs_are_hidden_where_settings_are_shown() -> None:

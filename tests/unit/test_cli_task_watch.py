@@ -12,7 +12,7 @@ from penstock.cli import task_watch
 from penstock.cli.task_view import budget, print_task, trouble
 from penstock.cli.task_watch import JsonShow, LineShow, LiveShow
 from penstock.model.research import SearchState, TaskStatus
-from penstock.research.views import Budget, SearchView, TaskView, Trouble, Work
+from penstock.wire.tasks import Budget, PageProgress, SearchView, TaskView, Trouble, Work
 
 
 def search(number: int, state: str = "queued", **more: Any) -> SearchView:
@@ -20,7 +20,7 @@ def search(number: int, state: str = "queued", **more: Any) -> SearchView:
     return SearchView(f"s{number}", number, f"query {number}", SearchState(state), **given)
 
 
-def work(number: int, page: str = "none", **more: Any) -> Work:
+def work(number: int, page: PageProgress = "none", **more: Any) -> Work:
     given: dict[str, Any] = {
         "title": f"Work {number}",
         "url": f"https://site.example/{number}",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.documents import embed_batches as module
-from penstock.documents.embed_batches import MOST, EmbedBatches
+from penstock.documents.embed_batches import MAX_TEXTS, EmbedBatches
 from penstock.engine.context import JobContext
 from penstock.errors import EmbedderError, LaneBusy, RateLimited, Unavailable
 
@@ -82,18 +82,18 @@ async def test_a_request_holds_no_more_than_it_may() -> None:
     answers = await asyncio.gather(*(ask(*texts) for texts in asked))
     assert answers == [[text.encode() for text in texts] for texts in asked]
     assert [len(request) for request in wire.requests] == [40, 40, 20]
-    assert max(map(len, wire.requests)) <= MOST
+    assert max(map(len, wire.requests)) <= MAX_TEXTS
 
 
 async def test_a_full_batch_waits_for_nobody() -> None:
     wire = Wire()
     ask = company(wire)
     wire.gate.clear()
-    job = ask(*map(str, range(MOST)))
+    job = ask(*map(str, range(MAX_TEXTS)))
     await asyncio.sleep(0)
     assert len(wire.requests) == 1
     wire.gate.set()
-    assert len(await job) == MOST
+    assert len(await job) == MAX_TEXTS
 
 
 async def test_when_the_one_that_asks_is_cancelled_the_others_ask_again() -> None:

@@ -150,7 +150,7 @@ def test_page_of_a_job_has_causes_members_response_and_log() -> None:
         assert shown.count(part) == 2, part  # as its error, and in its life
     assert "and 3 more" in shown
     assert "maximum context length" in shown
-    assert "00:00:02.500  run 1  warning  page &lt;3&gt; is empty" in shown
+    assert "00:00:02.500  attempt 1  warning  page &lt;3&gt; is empty" in shown
     assert "<b>x</b>" not in shown
 
 

@@ -4,13 +4,13 @@ import pytest
 
 from penstock.model.answer import Citation
 from penstock.model.research import SearchState
-from penstock.research.views import SearchView, Trouble
 from penstock.server.dashboard.answer_log import with_links
 from penstock.server.dashboard.filters import at_document, marked
 from penstock.server.dashboard.forms import number, typed, whole_number
 from penstock.server.dashboard.screens.task import providers_of
 from penstock.server.dashboard.session import Form
 from penstock.server.problems import Problem
+from penstock.wire.tasks import SearchView, Trouble
 
 
 def test_citations_lead_to_their_passages_and_the_rest_is_text() -> None:

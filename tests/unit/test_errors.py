@@ -178,8 +178,8 @@ def test_reason_a_document_cannot_be_parsed_for_is_part_of_what_is_stored() -> N
         ("bomb", "if you trust it"),
         ("empty", "once it has content"),
         ("scanned", "set `scans: ocr`"),
-        ("corrupt", "mended"),
-        ("a reason of a later version", "mended"),
+        ("corrupt", "repair"),
+        ("a reason of a later version", "repair"),
     ],
 )
 def test_advice_goes_by_the_reason_and_not_by_words_of_the_message(reason: str, says: str) -> None:

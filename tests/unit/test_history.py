@@ -44,7 +44,7 @@ def test_speed_is_what_ended_between_two_renewals_of_each_process_together() -> 
     kept.note(10, [process("a", 8, 100), process("b", 9, 0)], [])
     kept.note(15, [process("a", 13, 150), process("b", 14, 25)], [])
     kept.note(20, [process("a", 13, 150), process("b", 19, 25)], [])  # a has not renewed since
-    seen = kept.as_dict()
+    seen = kept.view().as_dict()
     assert seen["at"] == [10, 15, 20]
     assert seen["completed"] == [0, 10 + 5, 10]
     assert seen["busy"] == [2, 2, 2]
@@ -54,16 +54,16 @@ def test_speed_is_what_ended_between_two_renewals_of_each_process_together() -> 
 def test_what_a_process_did_before_it_was_first_seen_is_not_of_now() -> None:
     kept = history()
     kept.note(10, [process("a", 8, 1_000_000)], [])
-    assert kept.as_dict()["completed"] == [0]
-    assert kept.as_dict()["run_p95"] == [None]
+    assert kept.view().as_dict()["completed"] == [0]
+    assert kept.view().as_dict()["run_p95"] == [None]
 
 
 def test_all_that_a_process_did_which_joined_since_the_last_look_is_of_now() -> None:
     kept = history()
     kept.note(10, [process("a", 9, 4, joined=7)], [])  # as this server has just started, too
     kept.note(15, [process("b", 14, 3, joined=11), process("c", 14, 1000, joined=2)], [])
-    assert kept.as_dict()["completed"] == [2, 1]
-    assert kept.as_dict()["run_p95"][1] is not None
+    assert kept.view().as_dict()["completed"] == [2, 1]
+    assert kept.view().as_dict()["run_p95"][1] is not None
 
 
 async def test_a_first_look_that_is_slow_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_a_process_that_has_left_counts_no_more() -> None:
     kept.note(10, [process("a", 8, 0)], [])
     kept.note(15, [process("a", 13, 50)], [])
     kept.note(20, [], [])
-    assert kept.as_dict()["completed"] == [0, 10, 0]
+    assert kept.view().as_dict()["completed"] == [0, 10, 0]
 
 
 def test_times_are_of_the_runs_that_ended_meanwhile() -> None:
@@ -106,7 +106,7 @@ def test_times_are_of_the_runs_that_ended_meanwhile() -> None:
         tally.of("add").run.note(0.002)
     status = {**quick.status, "tally": tally.as_status()}
     kept.note(15, [ProcessInfo("a", "host", 1, ["add"], 4, LONG_AGO, 13, 28, status)], [])
-    (_, newest) = kept.as_dict()["run_p95"]
+    (_, newest) = kept.view().as_dict()["run_p95"]
     assert 0.001 <= newest <= 0.0025
 
 
@@ -114,7 +114,9 @@ def test_lanes_are_told_of_for_as_long_as_they_had_something_to_do() -> None:
     kept = history()
     kept.note(10, [], [lane("busy", 2, 7), lane("idle", 0)])
     kept.note(15, [], [lane("busy", 0), lane("idle", 0)])
-    assert kept.as_dict()["lanes"] == [{"lane": "busy", "in_flight": [2, 0], "waiting": [7, 0]}]
+    assert kept.view().as_dict()["lanes"] == [
+        {"lane": "busy", "in_flight": [2, 0], "waiting": [7, 0]}
+    ]
     assert kept.of_lane("idle") == {"at": [10, 15], "in_flight": [0, 0], "waiting": [0, 0]}
 
 
@@ -122,6 +124,6 @@ def test_it_does_not_grow_without_end() -> None:
     kept = history()
     for at in range(KEPT + 5):
         kept.note(at, [], [lane(f"host:{n}", 1) for n in range(LANES + 10)])
-    assert len(kept.as_dict()["at"]) == KEPT
-    assert len(kept.as_dict()["lanes"]) == LANES
-    assert len(kept.as_dict(3)["at"]) == 3
+    assert len(kept.view().as_dict()["at"]) == KEPT
+    assert len(kept.view().as_dict()["lanes"]) == LANES
+    assert len(kept.view(3).as_dict()["at"]) == 3

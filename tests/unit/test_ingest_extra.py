@@ -50,4 +50,4 @@ def test_another_embedder_needs_none_of_it(folder: Path) -> None:
     (folder / "penstock.yaml").write_text(
         "embedder: {provider: openai, model: m, dimensions: 8, base_url: 'http://127.0.0.1:9/v1'}"
     )
-    Penstock(f"sqlite:///{folder}/jobs.db").documents.check()
+    Penstock(f"sqlite:///{folder}/jobs.db").use("documents").documents.check()

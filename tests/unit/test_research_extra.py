@@ -17,7 +17,7 @@ async def test_an_app_has_research_and_only_pages_say_what_they_need(
 ) -> None:
     monkeypatch.setitem(sys.modules, "protego", None)
     app = Penstock(f"sqlite:///{tmp_path}/jobs.db")
-    assert app.research.providers
+    assert app.use("research").research.providers
     robots, nobody = Robots(app.lanes), cast(Any, None)
     with pytest.raises(ConfigError, match=r"penstock\[research\]"):
         await robots.allowed(nobody, web_address("https://example.org/"), nobody)

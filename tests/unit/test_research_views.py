@@ -33,7 +33,7 @@ from penstock.research.status import (
     status_of,
     troubles_of,
 )
-from penstock.research.views import TaskView
+from penstock.wire.tasks import TaskView
 
 TASK = ResearchTask("default", "t" * 32, "How do mills turn?", 1_700_000_000.0)
 QUEUED, RUNNING, COMPLETED, FAILED = SearchState

@@ -66,7 +66,7 @@ def test_every_chunk_of_a_sheet_has_the_header(title: str) -> None:
 def test_what_is_repeated_moves_no_offset_and_is_not_read_twice() -> None:
     text, chunks = chunks_of(workbook())
     stored = [
-        StoredChunk(0, at, one.text, *one[1:3], one.tokens, None, (), "latin")
+        StoredChunk(at, one.text, *one[1:3], one.tokens, None, (), "latin")
         for at, one in enumerate(chunks)
     ]
     assert joined(stored) == text
@@ -78,7 +78,7 @@ def test_what_is_repeated_moves_no_offset_and_is_not_read_twice() -> None:
 def test_chunks_stored_before_are_joined_as_ever() -> None:
     text, chunks = chunks_of(workbook())
     before = [
-        StoredChunk(0, at, text[one.start : one.end], *one[1:3], one.tokens, None, (), "latin")
+        StoredChunk(at, text[one.start : one.end], *one[1:3], one.tokens, None, (), "latin")
         for at, one in enumerate(chunks)
     ]
     assert joined(before) == text

@@ -12,8 +12,6 @@ SOURCE = Path(penstock.__file__).parent
 RIDDLE = re.compile(r"(What|Who|Whoever|Whose|Whom|How|Which|It) ")
 ADAPTERS = {"Claimed", "Transaction", "Wakeups"}
 """Of several adapters of one port."""
-WIRE = {"Budget", "Queued", "Resumed", "Stopped", "TaskLine", "Trouble", "Work"}
-"""The same thing in the library, over HTTP and over MCP."""
 
 
 @cache
@@ -39,5 +37,5 @@ def test_no_public_class_name_stands_for_two_things() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             places[node.name].add(str(place))
     twice = {name: where for name, where in places.items() if len(where) > 1}
-    assert {name: where for name, where in twice.items() if name not in ADAPTERS | WIRE} == {}
-    assert twice.keys() == ADAPTERS | WIRE, "what is no longer there twice"
+    assert {name: where for name, where in twice.items() if name not in ADAPTERS} == {}
+    assert twice.keys() == ADAPTERS, "what is no longer there twice"

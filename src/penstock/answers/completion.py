@@ -27,6 +27,7 @@ from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, AnswerState, Phase
 from penstock.model.job import JobState
 from penstock.ports.queue import JobFilter
+from penstock.wire.answers import AnswerDetails, details_of
 
 DONE, ERROR = "done", "error"
 TERMINAL = (DONE, ERROR)
@@ -136,7 +137,7 @@ def _answered(answer: Answer) -> bool:
 
 def told(answer: Answer) -> dict[str, Any]:
     """The whole answer, without the passages: those can be read by its id."""
-    known = answer.as_dict()
+    known = details_of(answer, AnswerDetails).as_dict()
     kept = ("text", "citations", "unsupported", "missing", "mode", "notes", "models")
     return {name: known[name] for name in kept}
 

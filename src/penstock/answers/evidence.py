@@ -14,6 +14,7 @@ from penstock.model.answer import Evidence
 from penstock.retrieval.query import query_terms
 from penstock.retrieval.search import Passage
 from penstock.retrieval.terms import index_terms, script
+from penstock.wire.view import made
 
 MAX_EVIDENCE = 30
 """Passages of one answer."""
@@ -42,30 +43,13 @@ class Gathered:
         new: list[Evidence] = []
         most = min(PER_ROUND, MAX_EVIDENCE - len(self.all))
         for query, passage in _in_turn(found):
-            ref = passage.document
-            key = (ref.collection, ref.id, passage.chunk)
+            key = (passage.collection, passage.document, passage.chunk)
             if len(new) == most:
                 break
             if key not in self._known:
                 self._known.add(key)
-                new.append(
-                    Evidence(
-                        number=len(self.all) + len(new) + 1,
-                        collection=ref.collection,
-                        document=ref.id,
-                        title=passage.title,
-                        source=passage.source,
-                        chunk=passage.chunk,
-                        start=passage.start,
-                        end=passage.end,
-                        pages=passage.pages,
-                        text=passage.text,
-                        score=passage.score,
-                        query=query,
-                        round=number,
-                        page_starts=passage.page_starts,
-                    )
-                )
+                place = len(self.all) + len(new) + 1
+                new.append(made(Evidence, passage, number=place, query=query, round=number))
         self.all += new
         return new
 

@@ -39,7 +39,7 @@ class LocalLibrarian:
         now: Callable[[], float],
         evidence_tokens: int,
     ) -> None:
-        self._library = documents
+        self._documents = documents
         self._model = model
         self._now = now
         self._tokens = evidence_tokens
@@ -87,7 +87,7 @@ class LocalLibrarian:
         for query in queries:
             left = max(0.0, min(errand.ends_at - self._now(), asking.remaining()))
             try:
-                result = await self._library.search(
+                result = await self._documents.search(
                     query,
                     tenant=errand.tenant,
                     collections=errand.collections,
@@ -136,7 +136,7 @@ class LocalLibrarian:
     async def _masked(self, verdict: Verdict) -> Verdict:
         """Models repeat what they were not given, too."""
         count = len(verdict.missing)
-        masked = await self._library.mask([*verdict.missing, *verdict.queries])
+        masked = await self._documents.mask([*verdict.missing, *verdict.queries])
         return verdict._replace(missing=tuple(masked[:count]), queries=tuple(masked[count:]))
 
 

@@ -42,7 +42,7 @@ def _librarian(queue: JobQueue, documents: Documents, config: Config) -> Librari
     return RemoteLibrarian(config.librarian, queue.now)
 
 
-def open_answers(
+def build_answers(
     queue: JobQueue,
     store: Store,
     documents: Documents,
@@ -52,7 +52,7 @@ def open_answers(
     enqueue: Enqueue,
     logs: LogWaiters,
 ) -> Answers:
-    """The answers of an app; registers the jobs that serve them."""
+    """Build the answers of an app and register the jobs that serve them."""
     settings = config.answers
     models = open_models(config.llm)
     tokens = settings.evidence_tokens

@@ -6,12 +6,12 @@ One derivation for all who show it: `penstock status`, `GET /v1/overview`, the d
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, OperableQueue, ProcessInfo
+from penstock.wire.operators import Attention, Condition
 
 BUILT_IN_KINDS = ("ingest.", "research.", "answers.")
 """How the kinds begin that every worker process handles, also one without an app."""
@@ -19,20 +19,6 @@ NAMED_GROUPS = 3
 """Groups of dead letters that are named; the others are counted."""
 RECENT_SECONDS = 3600.0
 """Dead letters are growing if the last came within this time."""
-
-
-@dataclass(slots=True, frozen=True)
-class Attention:
-    what: str
-    """One of a few words, for programs too: queue unreachable, credentials rejected, breaker open,
-    kind without a worker, event loop blocked, worker stuck, worker gone, event loop was blocked,
-    dead letters, daily limit, rate limited, throttled, paused."""
-    subject: str
-    """The lane, the kind, the worker process (host and pid) it is about."""
-    since: float | None
-    """None: not known."""
-    todo: str
-    """What to do, in one sentence."""
 
 
 class QueueOutlook(NamedTuple):
@@ -62,61 +48,15 @@ def needs_attention(
 ) -> list[Attention]:
     """What stands still or fails, the worst first."""
     found = [one for process in processes for one in _of_process(process, now)]
-    found += [one for lane in lanes for one in _of_lane(lane)]
+    found += [one for lane in lanes for one in of_lane(lane)]
     found += [_without_worker(kind) for kind in unhandled(counts, processes, now)]
     found += _dead([group for group in dead if group.last_at > now - RECENT_SECONDS])
-    return sorted(found, key=lambda one: ORDER.index(one.what))
-
-
-ORDER = (
-    "queue unreachable",
-    "credentials rejected",
-    "breaker open",
-    "kind without a worker",
-    "event loop blocked",
-    "worker stuck",
-    "worker gone",
-    "event loop was blocked",
-    "dead letters",
-    "daily limit",
-    "rate limited",
-    "throttled",
-    "paused",
-)
+    return sorted(found, key=lambda one: list(Condition).index(one.what))
 
 
 def gone(process: ProcessInfo, now: float) -> bool:
     """Whether it has not been heard of for longer than its lease."""
     return process.lease_until < now
-
-
-def process_state(process: ProcessInfo, now: float) -> str:
-    """running, draining, degraded (it cannot reach the queue) or gone."""
-    if gone(process, now):
-        return "gone"
-    if process.status.get("draining"):
-        return "draining"
-    return "degraded" if process.status.get("degraded") else "running"
-
-
-def process_view(process: ProcessInfo, now: float) -> dict[str, Any]:
-    """A worker process for programs."""
-    return {
-        "id": process.id,
-        "host": process.host,
-        "pid": process.pid,
-        "state": process_state(process, now),
-        "kinds": list(process.kinds),
-        "max_workers": process.max_workers,
-        "busy": process.status.get("busy", 0),
-        "parked": process.status.get("parked", 0),
-        "stuck": process.status.get("stuck", 0),
-        "blocked_by": (process.status.get("blocked") or {}).get("job"),
-        "blocked_seconds": (process.status.get("blocked") or {}).get("seconds"),
-        "joined_at": process.joined_at,
-        "heartbeat_at": process.heartbeat_at,
-        "lease_until": process.lease_until,
-    }
 
 
 def unhandled(
@@ -136,24 +76,24 @@ def live_kinds(processes: Iterable[ProcessInfo], now: float) -> set[str]:
 
 def in_trouble(lane: LaneInfo) -> bool:
     """Whether a lane starts nothing, or only a try now and then."""
-    return any(one.what != "throttled" for one in _of_lane(lane))
+    return any(one.what is not Condition.THROTTLED for one in of_lane(lane))
 
 
 def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
     name = f"{process.host} {process.pid}"
     if gone(process, now):
         todo = "start another if none is left; its jobs are taken over automatically"
-        return [Attention("worker gone", name, process.lease_until, todo)]
+        return [Attention(Condition.WORKER_GONE, name, process.lease_until, todo)]
     found = []
     if process.status.get("degraded"):
         todo = "check the queue's server, and the network to it"
-        found.append(Attention("queue unreachable", name, None, todo))
+        found.append(Attention(Condition.QUEUE_UNREACHABLE, name, None, todo))
     if stuck := process.status.get("stuck"):
         todo = (
             f"{stuck} of its {process.max_workers} workers run past their timeout in threads that "
             "cannot be stopped: restart the process if they do not return"
         )
-        found.append(Attention("worker stuck", name, None, todo))
+        found.append(Attention(Condition.WORKER_STUCK, name, None, todo))
     if blocked := process.status.get("blocked"):
         found.append(_blocked(name, blocked, now))
     return found
@@ -161,10 +101,10 @@ def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
 
 def _blocked(process: str, blocked: dict[str, Any], now: float) -> Attention:
     job, seconds = f"job {blocked['job']} ({blocked['kind']})", blocked["seconds"]
-    what, since = "event loop blocked", blocked["since"]
+    what, since = Condition.LOOP_BLOCKED, blocked["since"]
     told = f"{job} blocks it; no other job of the process can run"
     if seconds is not None:
-        what, since = "event loop was blocked", None
+        what, since = Condition.LOOP_WAS_BLOCKED, None
         ago = max(0.0, now - blocked["since"] - seconds)
         told = f"{job} blocked it for {seconds:g} s, until {ago:.0f} s ago"
     mend = "await, use asyncio.to_thread, or write its handler as a plain def"
@@ -184,17 +124,18 @@ def starts_per_second(spacing: float) -> str:
     return f"{1 / spacing:.3g}" if spacing else "no limit"
 
 
-def _of_lane(lane: LaneInfo) -> list[Attention]:
+def of_lane(lane: LaneInfo) -> list[Attention]:
+    """What is wrong with a lane: one thing at most."""
     waits = f"{lane.waiting:,} {'job' if lane.waiting == 1 else 'jobs'} waiting"
     resume = f"penstock lanes resume {lane.name}"
     if lane.blocked_why == "credentials":
         todo = f"three jobs in a row were refused, {waits}: replace its credentials, then {resume}"
-        return [Attention("credentials rejected", lane.name, None, todo)]
+        return [Attention(Condition.CREDENTIALS_REJECTED, lane.name, None, todo)]
     if lane.blocked_why == "paused":
-        return [Attention("paused", lane.name, None, f"{waits}: to continue, {resume}")]
+        return [Attention(Condition.PAUSED, lane.name, None, f"{waits}: to continue, {resume}")]
     if lane.blocked_why is not None:
         todo = f"{waits}, it resumes automatically; if this happens often, lower its rate"
-        return [Attention("rate limited", lane.name, None, todo)]
+        return [Attention(Condition.RATE_LIMITED, lane.name, None, todo)]
     if lane.breaker == "open":
         todo = (
             f"{waits}: check the service it depends on; it resumes automatically once that responds"
@@ -204,16 +145,16 @@ def _of_lane(lane: LaneInfo) -> list[Attention]:
                 f"{waits}: its probe passes, so check the errors of its jobs "
                 f"(penstock jobs list --lane {lane.name}); it resumes once a request succeeds"
             )
-        return [Attention("breaker open", lane.name, lane.failing_since, todo)]
+        return [Attention(Condition.BREAKER_OPEN, lane.name, lane.failing_since, todo)]
     if lane.per_day is not None and lane.used_today >= lane.per_day:
         todo = f"{lane.used_today:,} requests today are all it may make, {waits} for tomorrow"
-        return [Attention("daily limit", lane.name, None, todo)]
+        return [Attention(Condition.DAILY_LIMIT, lane.name, None, todo)]
     if how := slowed(lane):
         todo = (
             f"{how}; each 20 successes in a row make it twice as fast again: give it a lower rate, "
             f"or try at once with penstock lanes reset {lane.name}"
         )
-        return [Attention("throttled", lane.name, None, todo)]
+        return [Attention(Condition.THROTTLED, lane.name, None, todo)]
     return []
 
 
@@ -227,7 +168,7 @@ def _without_worker(kind: KindCounts) -> Attention:
     queued = kind.states[JobState.QUEUED]
     waits = f"{queued:,} {'job' if queued == 1 else 'jobs'} waiting"
     todo = f"{waits}: start a worker process with a handler, {worker_command(kind.kind)}"
-    return Attention("kind without a worker", kind.kind, kind.oldest_queued_at, todo)
+    return Attention(Condition.KIND_WITHOUT_A_WORKER, kind.kind, kind.oldest_queued_at, todo)
 
 
 def _dead(groups: Sequence[DeadGroup]) -> list[Attention]:
@@ -244,4 +185,4 @@ def _dead(groups: Sequence[DeadGroup]) -> list[Attention]:
         "(penstock dead-letters groups), then redrive or discard them"
     )
     first_at = min(group.first_at for group in groups)
-    return [Attention("dead letters", ", ".join(named), first_at, todo)]
+    return [Attention(Condition.DEAD_LETTERS, ", ".join(named), first_at, todo)]

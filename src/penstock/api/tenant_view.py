@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.documents.jobs import log_of
 from penstock.errors import JobNotFound, ValidationError
@@ -15,6 +15,7 @@ from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup
 from penstock.ports.queue import JobFilter
+from penstock.wire.jobs import ChangedJobs, Refusal
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.app import Penstock
     from penstock.documents.service import Documents
     from penstock.research.service import Research
-    from penstock.research.views import TaskView
+    from penstock.wire.tasks import TaskView
 
 RESERVED = {
     "ingest.": "adding documents",
@@ -43,14 +44,6 @@ HOSTS = "host:"
 
 
 What = Literal["cancel", "redrive", "discard"]
-
-
-class Changed(NamedTuple):
-    """The result of changing several jobs."""
-
-    ids: list[str]
-    refused: list[tuple[str, str]]
-    """Ids that were named and are as they were, and why."""
 
 
 class TenantView:
@@ -106,7 +99,7 @@ class TenantView:
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self.app.queue.redrive(self._mine(where))
 
-    async def change(self, what: What, where: JobFilter) -> Changed:
+    async def change(self, what: What, where: JobFilter) -> ChangedJobs:
         """Do it to all that match, and say why not to those that were named by id."""
         queue, mine = self.app.queue, self._mine(where)
         changes = {"cancel": queue.cancel, "redrive": queue.redrive, "discard": queue.discard}
@@ -114,7 +107,8 @@ class TenantView:
         left = set(where.ids or ()) - set(ids)
         found = await queue.get(list(left))
         named = [job_id for job_id in dict.fromkeys(where.ids or ()) if job_id in left]
-        return Changed(ids, [(one, await self._why_not(what, found.get(one))) for one in named])
+        refused = [Refusal(one, await self._why_not(what, found.get(one))) for one in named]
+        return ChangedJobs(len(ids), ids, refused)
 
     async def _why_not(self, what: str, job: Job | None) -> str:
         if job is None or job.tenant != self.tenant:
@@ -129,15 +123,15 @@ class TenantView:
                 return f"its log {job.log} is stopped; reopen it first"
         return "it does not match the rest of the filter"
 
-    async def again(self, job_id: str, *, new_id: str | None = None) -> Job:
-        """Run a job again, as a new one whose parent it is. ValidationError for kinds that only
+    async def rerun(self, job_id: str, *, new_id: str | None = None) -> Job:
+        """Run a job again as a new one. ValidationError for kinds that only
         the library makes jobs of."""
         job = await self.job(job_id)
         for start, maker in RESERVED.items():
             if job.kind.startswith(start):
                 instead = INSTEAD.get(start, "that makes a new one")
                 raise ValidationError(f"jobs of kind {job.kind!r} are made by {maker}: {instead}")
-        return await self.app.again(job, job_id=new_id)
+        return await self.app.rerun(job, job_id=new_id)
 
     async def dead_groups(self) -> list[DeadGroup]:
         return await self.app.dead_groups(self.tenant)

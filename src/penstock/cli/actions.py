@@ -36,10 +36,10 @@ def list_actions(
     Shows the API key, the target, the outcome and figures. Actions on the command line are not
     recorded: its users have full access to the queue.
     """
-    with opened(queue, config, keys=True) as (app, run):
-        found = run(app.access.actions(limit, before, tenant))
+    with opened(queue, config, "keys") as (app, run):
+        found = run(app.keys.store.actions(limit, before, tenant))
     if as_json:
-        print_json([one.as_dict() for one in found])
+        print_json(found)
         return
     if not found:
         note("nothing was done" + (" that matches" if tenant or before else ""))

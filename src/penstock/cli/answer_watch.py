@@ -7,10 +7,11 @@ from typing import Protocol
 
 from penstock.answers.event_text import in_words
 from penstock.cli.answer_view import print_grounds, write_text
-from penstock.cli.output import console, is_terminal, note, print_json, print_json_line, say
+from penstock.cli.output import console, is_terminal, note, print_event, print_json, say
 from penstock.cli.text import printable
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
+from penstock.wire.answers import AnswerDetails, details_of, line_of
 
 
 class AnswerDisplay(Protocol):
@@ -33,16 +34,16 @@ class AnswerDisplay(Protocol):
 
 class AnswerJsonLines:
     def begin(self, answer: Answer) -> None:
-        print_json_line({"event": "asked", **answer.as_line()})
+        print_event("asked", line_of(answer))
 
     def tell(self, change: Change) -> None:
-        print_json_line({"event": change.what, **change.data})
+        print_event(change.what, **change.data)
 
     def end(self, answer: Answer) -> None:
-        print_json_line({"event": "summary", **_whole(answer)})
+        print_event("summary", details_of(answer, AnswerDetails))
 
     def left(self, answer: Answer, who: str) -> None:
-        print_json_line({"event": "left", "answer_id": answer.id})
+        print_event("left", answer_id=answer.id)
 
 
 class JsonWhole:
@@ -55,15 +56,10 @@ class JsonWhole:
         """It waits for the end."""
 
     def end(self, answer: Answer) -> None:
-        print_json(_whole(answer))
+        print_json(details_of(answer, AnswerDetails))
 
     def left(self, answer: Answer, who: str) -> None:
-        print_json(answer.as_line())
-
-
-def _whole(answer: Answer) -> dict[str, object]:
-    known = answer.as_dict()
-    return {"answer_id": known.pop("id"), **known}
+        print_json(line_of(answer))
 
 
 class Reading:

@@ -34,11 +34,12 @@ def list_answers(
 ) -> None:
     """List answers, newest first."""
     from penstock.cli.answer_view import print_answers
+    from penstock.wire.answers import line_of
 
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         found = run(app.answers.answers(tenant=tenant, limit=limit, before=before))
     if as_json:
-        print_json([one.as_line() for one in found])
+        print_json([line_of(one) for one in found])
     elif not found:
         note("no answers older than that" if before else "no answers")
     else:
@@ -58,10 +59,10 @@ def show(
     """Show an answer: its text, its citations, and what was not found."""
     from penstock.cli.answer_view import print_answer
 
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         view = run(app.answers.get(answer_id, tenant=tenant))
     if as_json:
-        print_json(view.as_dict())
+        print_json(view)
     else:
         print_answer(view.answer)
 
@@ -75,9 +76,11 @@ def cancel(
     as_json: JsonOption = False,
 ) -> None:
     """Cancel a question. A finished one is left as it is."""
-    with opened(queue, config, answers=True) as (app, run):
+    from penstock.wire.answers import line_of
+
+    with opened(queue, config, "answers") as (app, run):
         answer = run(app.answers.cancel(answer_id, tenant=tenant))
     if as_json:
-        print_json(answer.as_line())
+        print_json(line_of(answer))
     else:
         say(str(answer.state))

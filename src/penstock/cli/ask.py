@@ -66,8 +66,7 @@ def ask_question(
     from penstock.app import Penstock
     from penstock.cli.answer_watch import show_for
 
-    app = Penstock(queue, config_file=config)
-    _ = app.answers  # before the app is opened
+    app = Penstock(queue, config_file=config).use("answers")
     asked = {
         "sources": sources,
         "collections": collection or None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -91,7 +91,7 @@ def list_groups(
         found = run(app.dead_groups(tenant))
         names = app.config.logging.hidden_names
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json(found)
     elif not found:
         note("no dead letters" + (" match" if tenant else ""))
     else:
@@ -129,7 +129,7 @@ def show(
     if job.state is not JobState.FAILED:
         raise NotFound(f"job {job_id} is {job.state}, not a dead letter; see penstock jobs show")
     if as_json:
-        print_json(job.as_dict())
+        print_json(job)
     else:
         print_job(hidden_job(job, names))
 
@@ -218,8 +218,10 @@ def _confirm(app: Penstock, run: Runner, where: JobFilter) -> None:
 
 
 def _report(what: str, changed: list[str], where: JobFilter, *, as_json: bool) -> None:
+    from penstock.wire.jobs import ChangedJobs
+
     if as_json:
-        print_json({what: len(changed), "ids": changed})
+        print_json(ChangedJobs(len(changed), changed, []))
     else:
         say(f"{what} {plural(len(changed), 'dead letter')}")
     if missing := [job_id for job_id in where.ids or () if job_id not in set(changed)]:

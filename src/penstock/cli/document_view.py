@@ -73,10 +73,10 @@ def about(document: Document) -> str:
     """What there is to say about a document in its state."""
     match document.state:
         case DocumentState.PROCESSING:
-            old = "; the previous version is searchable" if document.live else ""
+            old = "; the previous version is searchable" if document.searchable else ""
             return f"{document.stage} {document.progress:.0%}{old}"
         case DocumentState.FAILED:
-            old = "; the previous version is searchable" if document.live else ""
+            old = "; the previous version is searchable" if document.searchable else ""
             return problem(document.error) + old
         case DocumentState.COMPLETED:
             return plural(document.chunks, "chunk")
@@ -84,7 +84,7 @@ def about(document: Document) -> str:
 
 def print_documents(documents: Sequence[Document]) -> None:
     """A table of documents; columns that say nothing are left out."""
-    collections = len({document.ref.collection for document in documents}) > 1
+    collections = len({document.collection for document in documents}) > 1
     columns = [Column("id", fit="fold")]
     columns += [Column("collection")] if collections else []
     columns += [
@@ -95,8 +95,8 @@ def print_documents(documents: Sequence[Document]) -> None:
     ]
     rows = []
     for document in documents:
-        row = [printable(document.ref.id)]
-        row += [printable(document.ref.collection)] if collections else []
+        row = [printable(document.id)]
+        row += [printable(document.collection)] if collections else []
         rows.append(
             [
                 *row,
@@ -118,9 +118,9 @@ def print_document(document: Document) -> None:
     processing = document.state is DocumentState.PROCESSING
     print_fields(
         {
-            "id": printable(document.ref.id),
-            "collection": printable(document.ref.collection),
-            "tenant": printable(document.ref.tenant),
+            "id": printable(document.id),
+            "collection": printable(document.collection),
+            "tenant": printable(document.tenant),
             "state": str(document.state),
             "stage": f"{document.stage}, {document.progress:.0%}" if processing else "",
             "searchable": _searchable(document),
@@ -135,13 +135,13 @@ def print_document(document: Document) -> None:
             "accepted": moment(document.accepted_at),
             "finished": moment(document.finished_at) + took if document.finished_at else "",
             "error": problem(error),
-            "what to do": printable(advice(error, document.ref.id)) if error else "",
+            "what to do": printable(advice(error, document.id)) if error else "",
         }
     )
 
 
 def _searchable(document: Document) -> str:
-    if not document.live:
+    if not document.searchable:
         return "no"
     return "yes" if document.state is DocumentState.COMPLETED else "previous version"
 

@@ -62,7 +62,7 @@ def list_documents(
     """List documents, most recently accepted first."""
     from penstock.cli.document_view import print_documents
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         found = run(
             app.documents.documents(
                 tenant=tenant,
@@ -73,7 +73,7 @@ def list_documents(
             )
         )
     if as_json:
-        print_json([document.as_dict() for document in found])
+        print_json(found)
     elif not found:
         note("no documents match" if state or collection or before else "no documents")
     else:
@@ -96,15 +96,16 @@ def show(
 ) -> None:
     """Show a document in full: progress, masked data, and errors."""
     from penstock.cli.document_view import print_chunks, print_document
+    from penstock.wire.view import fields_of
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         document = run(app.documents.get(document_id, collection=collection, tenant=tenant))
         texts = []
         if chunks:
             texts = run(app.documents.chunks(document_id, collection=collection, tenant=tenant))
     if as_json:
-        parts = {"texts": [chunk.as_dict() for chunk in texts]} if chunks else {}
-        print_json({**document.as_dict(), **parts})
+        parts = {"texts": texts} if chunks else {}
+        print_json({**fields_of(document), **parts})
         return
     print_document(document)
     if chunks:
@@ -122,7 +123,7 @@ def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents permanently, also while they are processed; asks for confirmation."""
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         if not yes:
             _confirm(len(ids))
@@ -157,7 +158,7 @@ def retry(
     from penstock.api.attention import live_kinds, worker_command
     from penstock.documents.jobs import PARSE
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         retried = {}
         for document_id in ids:
@@ -169,10 +170,10 @@ def retry(
                 continue  # said below, once the others are retried
         worked_on = PARSE in live_kinds(run(app.processes()), app.queue.now())
     if as_json:
-        print_json([document.as_dict() for document in retried.values()])
+        print_json(list(retried.values()))
     else:
         for document in retried.values():
-            say(f"{printable(document.ref.id)}  {document.state}")
+            say(f"{printable(document.id)}  {document.state}")
         if retried and not worked_on:
             note(f"no worker process handles documents; start one: {worker_command(PARSE)}")
     _complain_of([one for one in ids if one not in retried], collection)

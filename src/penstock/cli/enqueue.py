@@ -195,7 +195,7 @@ def _wait(
 
 def _report_one(job: Job, ended: Sequence[Job] | None, *, as_json: bool) -> None:
     if as_json:
-        print_json((ended[0] if ended else job).as_dict())
+        print_json(ended[0] if ended else job)
     elif ended:
         say(_outcome(ended[0]))
 

@@ -97,7 +97,7 @@ def ingest_documents(
     from penstock.app import Penstock
     from penstock.cli.ingest_run import IngestOptions
 
-    app = Penstock(queue, config_file=config)
+    app = Penstock(queue, config_file=config).use("documents")
     app.documents.check()
     single = len(sources) == 1 and not watch
     if document_id is not None and not (single and not Path(sources[0]).is_dir()):

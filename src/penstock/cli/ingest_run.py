@@ -96,7 +96,7 @@ class Ingest:
             elif document.state is DocumentState.FAILED:
                 failed = document.error or failure_of(InputError(document.message))
                 message = f"{failed['message']} (unchanged; retry with --retry)"
-                self._failed(document.ref.id, {**failed, "message": message})
+                self._failed(document.id, {**failed, "message": message})
             elif self._pending.get(document.ref) != document.generation:
                 self._pending[document.ref] = document.generation
                 self._tally.waiting = len(self._pending)
@@ -146,7 +146,7 @@ class Ingest:
         here = os.path.join(".", "")
         found: list[str] = []
         async for document in self._documents():
-            name, source = document.ref.id, document.source
+            name, source = document.id, document.source
             # A name that was masked ends in a mark that its source does not have.
             from_file = source and name.startswith(source) and not is_address(name)
             if from_file and any(

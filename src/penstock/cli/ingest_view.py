@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.cli.document_view import about, advice, masked
-from penstock.cli.output import console, is_terminal, note, print_json_line, say
+from penstock.cli.output import console, is_terminal, note, print_event, say
 from penstock.cli.text import duration, plural, printable
 from penstock.errors import describe
 from penstock.model.document import Document
@@ -77,33 +77,31 @@ class JsonView:
         self._waits_for = ""
 
     def accepted(self, document: Document) -> None:
-        print_json_line({"event": "accepted", **document.as_dict()})
+        print_event("accepted", document)
 
     def unchanged(self, document: Document) -> None:
-        print_json_line({"event": "unchanged", **document.as_dict()})
+        print_event("unchanged", document)
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
         for one in active:
             if self._last.get(one.id) != one:
                 self._last[one.id] = one
-                print_json_line({"event": "progress", **one._asdict()})
+                print_event("progress", **one._asdict())
         if waits_for and waits_for != self._waits_for:
-            print_json_line({"event": "waiting", "waits_for": waits_for, "documents": pending})
+            print_event("waiting", waits_for=waits_for, documents=pending)
         self._waits_for = waits_for
 
     def completed(self, document: Document) -> None:
-        self._last.pop(document.ref.id, None)
-        print_json_line({"event": "completed", **document.as_dict()})
+        self._last.pop(document.id, None)
+        print_event("completed", document)
 
     def failed(self, name: str, error: Mapping[str, Any]) -> None:
         self._last.pop(name, None)
-        print_json_line(
-            {"event": "failed", "id": name, "error": dict(error), "advice": advice(error, name)}
-        )
+        print_event("failed", id=name, error=error, advice=advice(error, name))
 
     def deleted(self, name: str) -> None:
         self._last.pop(name, None)
-        print_json_line({"event": "deleted", "id": name})
+        print_event("deleted", id=name)
 
     def close(self) -> None:
         """Nothing was opened."""
@@ -119,7 +117,7 @@ class LineView:
         """The line comes later."""
 
     def unchanged(self, document: Document) -> None:
-        say(f"unchanged  {printable(document.ref.id)}")
+        say(f"unchanged  {printable(document.id)}")
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
         if waits_for and waits_for != self._waits_for:
@@ -127,7 +125,7 @@ class LineView:
         self._waits_for = waits_for
 
     def completed(self, document: Document) -> None:
-        say(f"completed  {printable(document.ref.id)}  {_outcome(document)}")
+        say(f"completed  {printable(document.id)}  {_outcome(document)}")
 
     def failed(self, name: str, error: Mapping[str, Any]) -> None:
         say(f"failed     {printable(name)}  {printable(error['message'])}")
@@ -143,7 +141,7 @@ class AcceptedLines(LineView):
     """For a command that does not wait: to be accepted is the end of it."""
 
     def accepted(self, document: Document) -> None:
-        say(f"accepted   {printable(document.ref.id)}")
+        say(f"accepted   {printable(document.id)}")
 
 
 class BarView:
@@ -227,24 +225,22 @@ def failure_of(error: Exception) -> dict[str, Any]:
 def summarise(tally: IngestTotals, *, as_json: bool, interrupted: bool) -> None:
     """The last words of the command."""
     if as_json:
-        print_json_line(
-            {
-                "event": "summary",
-                "completed": tally.completed,
-                "unchanged": tally.unchanged,
-                "failed": len(tally.failures),
-                "deleted": tally.deleted,
-                "waiting": tally.waiting,
-                "chunks": tally.chunks,
-                "masked": dict(tally.masked),
-                "seconds": round(tally.seconds, 3),
-                "interrupted": interrupted,
-            }
+        print_event(
+            "summary",
+            completed=tally.completed,
+            unchanged=tally.unchanged,
+            failed=len(tally.failures),
+            deleted=tally.deleted,
+            waiting=tally.waiting,
+            chunks=tally.chunks,
+            masked=tally.masked,
+            seconds=round(tally.seconds, 3),
+            interrupted=interrupted,
         )
         return
     rows = [
         ("completed", tally.completed, _work(tally), "green"),
-        ("unchanged", tally.unchanged, "unchanged", "green"),
+        ("unchanged", tally.unchanged, "already there", "green"),
         ("deleted", tally.deleted, "file removed", "green"),
         ("failed", len(tally.failures), "", "bold red"),
         ("waiting", tally.waiting, _left(interrupted=interrupted), "yellow"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.errors import ExitCode, UsageError
+from penstock.cli.errors import UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption, new_group
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.errors import ConfigError
@@ -98,7 +98,7 @@ async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:
         f"{plural(tally.stored, 'message')} stored, {tally.duplicates} had been before, "
         f"{plural(tally.dead_letters, 'dead letter')}"
     )
-    return _end(signals, said, tally.as_dict(), as_json=as_json)
+    return signals.stopped(as_json=as_json, said=said, **tally.as_dict())
 
 
 async def _redrive(app: Penstock, *, as_json: bool) -> int:
@@ -108,14 +108,14 @@ async def _redrive(app: Penstock, *, as_json: bool) -> int:
     signals = Signals()
     done = await redrive_all(app.config.intake.kafka, signals.stop)
     said = f"{plural(done.redriven, 'dead letter')} published again, {done.skipped} left"
-    return _end(signals, said, done.as_dict(), as_json=as_json)
+    return signals.stopped(as_json=as_json, said=said, **done.as_dict())
 
 
 async def _mind(signals: Signals, reader: TopicReader, *, as_json: bool) -> None:
     """What signals mean, said and done."""
     await signals.stop.wait()
     if as_json:
-        print_json_line({"event": "stopping"})
+        print_event("stopping")
     else:
         note("stopping: finishing messages being stored; signal again to stop at once")
     await signals.hasten.wait()
@@ -128,30 +128,17 @@ def _announce(app: Penstock, *, as_json: bool) -> None:
     config: KafkaConfig = app.config.intake.kafka
     url = hide_secrets(app.config.queue)
     if as_json:
-        started: dict[str, Any] = {
-            "event": "started",
-            "bootstrap": config.bootstrap,
-            "topics": list(config.topics),
-            "group": config.group,
-            "queue": url,
-            "pid": os.getpid(),
-        }
-        print_json_line(started)
+        print_event(
+            "started",
+            bootstrap=config.bootstrap,
+            topics=list(config.topics),
+            group=config.group,
+            queue=url,
+            pid=os.getpid(),
+        )
     else:
         note(
             f"penstock intake {os.getpid()} reads {', '.join(config.topics)} of "
             f"{printable(config.bootstrap)} as {printable(config.group)}, on {printable(url)}; "
             "Ctrl-C stops it"
         )
-
-
-def _end(signals: Signals, said: str, told: dict[str, Any], *, as_json: bool) -> int:
-    from penstock.cli.stopping import EXIT_SECONDS, exit_after
-
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code), **told})
-    else:
-        note(f"stopped: {said}")
-    exit_after(EXIT_SECONDS, code)
-    return code

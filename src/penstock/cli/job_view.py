@@ -67,6 +67,7 @@ def print_job(job: Job) -> None:
             "key": printable(job.key or ""),
             "log": printable(job.log or ""),
             "parent": job.parent_id or "",
+            "rerun of": job.rerun_of or "",
             "runs": f"{job.attempts}{runs}",
             "releases": str(job.releases or ""),
             "timeout": "" if job.timeout is None else f"{job.timeout:g} s",

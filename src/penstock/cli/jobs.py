@@ -106,7 +106,7 @@ def show(
         job = run(app.get(whole))
         names = app.config.logging.hidden_names
     if as_json:
-        print_json(job.as_dict())
+        print_json(job)
     else:
         print_job(hidden_job(job, names))
 
@@ -136,6 +136,7 @@ def cancel(
     """
     from penstock.model.job import Priority
     from penstock.ports.queue import JobFilter
+    from penstock.wire.jobs import ChangedJobs
 
     where = JobFilter(
         kind=kind,
@@ -155,7 +156,7 @@ def cancel(
         with opened(queue, config) as (app, run):
             ids = run(app.queue.cancel(where))
         if as_json:
-            print_json({"cancelled": len(ids), "ids": ids})
+            print_json(ChangedJobs(len(ids), ids, []))
         else:
             say(f"cancelled {plural(len(ids), 'job')}")
         return
@@ -166,6 +167,7 @@ def _cancel_named(
     parts: list[str], queue: str | None, config: str | None, *, as_json: bool
 ) -> None:
     from penstock.ports.queue import JobFilter
+    from penstock.wire.jobs import ChangedJobs, Refusal
 
     with opened(queue, config) as (app, run):
         ids = run(whole_ids(app, parts))
@@ -173,12 +175,9 @@ def _cancel_named(
         jobs = run(app.queue.get(ids))
     found = [jobs[job_id] for job_id in ids if job_id in jobs]
     if as_json:
-        print_json(
-            [
-                {"id": job.id, "state": str(job.state), "cancelled": job.id in cancelled}
-                for job in found
-            ]
-        )
+        others = [job for job in found if job.id not in cancelled]
+        refused = [Refusal(job.id, f"it is already {job.state}") for job in others]
+        print_json(ChangedJobs(len(cancelled), sorted(cancelled), refused))
     else:
         for job in found:
             say(f"{job.id}  {'cancelled' if job.id in cancelled else f'already {job.state}'}")
@@ -186,8 +185,8 @@ def _cancel_named(
         raise NotFound(f"no job with id {', '.join(map(repr, missing))}")
 
 
-@group.command("again")
-def again(
+@group.command("rerun")
+def rerun(
     job_id: JobArgument,
     queue: QueueOption = None,
     config: ConfigOption = None,
@@ -196,16 +195,16 @@ def again(
     """Run a job again as a new one, and print its id.
 
     The same kind, payload, lane, priority and tenant, without its key, log and deadline. The old
-    job, which is its parent, stays as it is.
+    job stays as it is.
     """
     from penstock.api.tenant_view import TenantView
 
     with opened(queue, config) as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         old = run(app.get(whole))
-        job = run(TenantView(app, old.tenant).again(whole))
+        job = run(TenantView(app, old.tenant).rerun(whole))
     if as_json:
-        print_json(job.as_dict())
+        print_json(job)
     else:
         say(job.id)
 

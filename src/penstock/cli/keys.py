@@ -12,6 +12,7 @@ from penstock.cli.output import Column, note, print_json, print_table, say
 from penstock.cli.session import opened
 from penstock.cli.text import age, printable
 from penstock.model.access import KeyScope
+from penstock.wire.view import fields_of
 
 if TYPE_CHECKING:
     from penstock.model.access import ApiKey
@@ -50,15 +51,18 @@ def create(
     Only a hash of the secret is stored. Standard output has nothing but the secret, for
     KEY=$(penstock keys create ci).
     """
-    from penstock.model.access import hash_of, new_key
+    from penstock.model.access import new_key
 
-    key, secret = new_key(
-        name, tenant=tenant, scopes=scope, requests_per_minute=requests_per_minute
-    )
-    with opened(queue, config, create=True, keys=True) as (app, run):
-        run(app.access.add_key(key, hash_of(secret.reveal())))
+    wanted: dict[str, Any] = {
+        "tenant": tenant,
+        "scopes": scope,
+        "requests_per_minute": requests_per_minute,
+    }
+    new_key(name, **wanted)  # refuses what is wrong before there is a queue
+    with opened(queue, config, "keys", create=True) as (app, run):
+        key, secret = run(app.keys.create(name, **wanted))
     if as_json:
-        print_json({**_as_dict(key), "secret": secret.reveal()})
+        print_json({**fields_of(key), "secret": secret.reveal()})
         return
     say(secret.reveal())
     note(f"key {key.id} of tenant {printable(tenant)}: {_scopes(key)}")
@@ -75,10 +79,10 @@ def list_keys(
     as_json: JsonOption = False,
 ) -> None:
     """List keys, newest first, including revoked ones. Secrets are not stored."""
-    with opened(queue, config, keys=True) as (app, run):
-        found = run(app.access.keys(tenant))
+    with opened(queue, config, "keys") as (app, run):
+        found = run(app.keys.list(tenant))
     if as_json:
-        print_json([_as_dict(key) for key in found])
+        print_json(found)
     elif not found:
         note("no keys match" if tenant is not None else "no keys")
     else:
@@ -93,28 +97,15 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a key: it is refused from now on. This cannot be undone."""
-    with opened(queue, config, keys=True) as (app, run):
-        key = run(app.access.revoke(key_id))
+    with opened(queue, config, "keys") as (app, run):
+        key = run(app.keys.revoke(key_id))
     if key is None:
         # What was given is not repeated: somebody may have pasted a secret.
         raise NotFound("no key with that id; `penstock keys list` lists them")
     if as_json:
-        print_json(_as_dict(key))
+        print_json(key)
     else:
         say(f"{key.id}  revoked")
-
-
-def _as_dict(key: ApiKey) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "tenant": key.tenant,
-        "scopes": sorted(key.scopes),
-        "requests_per_minute": key.requests_per_minute,
-        "created_at": key.created_at,
-        "last_used_at": key.last_used_at,
-        "revoked_at": key.revoked_at,
-    }
 
 
 def _scopes(key: ApiKey) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.api.attention import slowed, starts_per_second
+from penstock.api.attention import starts_per_second
 from penstock.cli.output import Column, print_table
 from penstock.cli.text import duration, printable
 
@@ -21,24 +20,6 @@ STYLES = {
     "rate": "yellow",
     "credentials": "bold red",
 }
-
-
-def as_dict(lane: LaneInfo) -> dict[str, Any]:
-    """The lane for programs. `blocked_until` is null while only a person can lift the block."""
-    return {
-        **asdict(lane),
-        "starts_per_second": 1 / lane.spacing if lane.spacing else None,
-        "trouble": trouble(lane),
-    }
-
-
-def trouble(lane: LaneInfo) -> str | None:
-    """Why the lane starts nothing, or little; None when all is well."""
-    if lane.blocked_why is not None:
-        return _blocked(lane)
-    if lane.breaker == "open":
-        return f"breaker {_breaker(lane)}"
-    return "daily limit used up" if _spent(lane) else slowed(lane)
 
 
 def in_words(lane: LaneInfo) -> str:

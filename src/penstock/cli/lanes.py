@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -49,12 +48,13 @@ def list_lanes(
     as_json: JsonOption = False,
 ) -> None:
     """List the lanes in use, as `penstock lanes` does."""
-    from penstock.cli.lane_view import as_dict, print_lanes
+    from penstock.api.overview import lane_view
+    from penstock.cli.lane_view import print_lanes
 
     with opened(queue, config) as (app, run):
         lanes = run(app.lane_infos())
     if as_json:
-        print_json([as_dict(lane) for lane in lanes])
+        print_json([lane_view(lane) for lane in lanes])
     elif not lanes:
         note("no lanes in use")
     else:
@@ -171,7 +171,7 @@ def import_limits(
 
     imported = import_lanes(file)
     if as_json and output is None:
-        print_json(asdict(imported))
+        print_json(imported)
         return
     import yaml  # here, because it takes its time
 
@@ -181,7 +181,9 @@ def import_limits(
     else:
         _write(output, text)
     if as_json:
-        print_json({**asdict(imported), "output": str(output)})
+        from penstock.wire.view import fields_of
+
+        print_json({**fields_of(imported), "output": str(output)})
         return
     for said in imported.notes:
         note(said)
@@ -203,10 +205,11 @@ def _write(path: Path, text: str) -> None:
 
 
 def _show_limits(lane: LaneInfo, *, as_json: bool) -> None:
-    from penstock.cli.lane_view import as_dict, in_words
+    from penstock.api.overview import lane_view
+    from penstock.cli.lane_view import in_words
 
     if as_json:
-        print_json(as_dict(lane))
+        print_json(lane_view(lane))
     else:
         say(f"{printable(lane.name)}  {in_words(lane)}")
 

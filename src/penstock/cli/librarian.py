@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import printable
 from penstock.errors import ConfigError
@@ -61,7 +60,7 @@ def run_librarian(
         if error.name is None or error.name.startswith("penstock"):
             raise
         raise ConfigError("the librarian needs: pip install 'penstock[grpc]'") from None
-    app = load_for_work(target, queue, config)
+    app = load_for_work(target, queue, config).use("documents")
     librarian = local_librarian(app.queue, app.documents, app.config)
     given: dict[str, Any] = {"host": host, "port": port}
     where = replace(
@@ -78,7 +77,7 @@ async def _serve(
     """Serve until told to stop; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.stopping import Signals
     from penstock.errors import QueueUnavailable
     from penstock.librarian.server import serving
 
@@ -103,20 +102,14 @@ async def _serve(
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 told.cancel()
                 if as_json:
-                    print_json_line({"event": "stopping"})
+                    print_event("stopping")
                 else:
                     note("stopping: waiting for running searches; signal again to stop at once")
                 hasten = asyncio.create_task(_hasten(signals.hasten, served.hasten))
             hasten.cancel()
         finally:
             await member.stop(grace=0)
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code)})
-    else:
-        note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
+    return signals.stopped(as_json=as_json)
 
 
 async def _hasten(told: asyncio.Event, end: Callable[[], Awaitable[None]]) -> None:
@@ -129,7 +122,6 @@ def _announce(app: Penstock, address: str, *, as_json: bool) -> None:
 
     url = hide_secrets(app.config.queue)
     if as_json:
-        started = {"event": "started", "address": address, "queue": url, "pid": os.getpid()}
-        print_json_line(started)
+        print_event("started", address=address, queue=url, pid=os.getpid())
     else:
         note(f"penstock librarian serves {address} on {printable(url)}; Ctrl-C to stop")

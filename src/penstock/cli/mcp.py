@@ -72,8 +72,7 @@ def run_mcp(
         print_json(_client_config(app, target, tenant, config, no_workers=no_workers))
         return
     pipes = Pipes()  # first of all: what the app's module prints is not for the client
-    app = load_for_work(target, queue, config)
-    _ = app.answers  # with what it uses; it has to be asked for before the app is opened
+    app = load_for_work(target, queue, config).use("answers")
     logging.getLogger("mcp").setLevel(logging.WARNING)
     with telemetry("penstock-mcp", app.config.logging, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, tenant, pipes, workers=not no_workers))

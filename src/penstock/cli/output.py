@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 from unicodedata import east_asian_width
 
+from penstock.wire.view import fields_of, plain
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -51,12 +53,19 @@ def console(stream: IO[str] | None = None) -> Console:
 
 def print_json(value: Any) -> None:
     """The whole of a command's output as one JSON value."""
-    sys.stdout.write(json.dumps(value, indent=2 if sys.stdout.isatty() else None) + "\n")
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(value, default=plain, indent=indent) + "\n")
 
 
 def print_json_line(value: Any) -> None:
     """One of several JSON values, each on its own line."""
-    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.write(json.dumps(value, default=plain) + "\n")
+
+
+def print_event(event: str, view: Any = None, /, **more: Any) -> None:
+    """One of several events, each on its own line: a view, and what else is to be told."""
+    known = {} if view is None else fields_of(view)
+    print_json_line({"event": event, **known, **more})
 
 
 def say(text: str = "") -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import Column, note, print_json, print_table
 from penstock.cli.session import opened
@@ -21,7 +19,7 @@ def list_periodic(
     with opened(queue, config) as (app, run):
         kinds = run(app.periodic())
     if as_json:
-        print_json([asdict(kind) for kind in kinds])
+        print_json(kinds)
     elif not kinds:
         note("no worker process has periodic jobs")
     else:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption, TaskOwnerOption
-from penstock.cli.output import is_terminal, note, print_json_line, say
+from penstock.cli.output import is_terminal, note, print_event, say
 from penstock.cli.telemetry import at_work
 from penstock.cli.text import duration
 from penstock.model.job import PriorityName
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
-    from penstock.research.views import Queued
+    from penstock.wire.tasks import Queued
 
 
 def research(
@@ -72,7 +72,7 @@ def research(
 
     from penstock.app import Penstock
 
-    app = Penstock(queue, config_file=config)
+    app = Penstock(queue, config_file=config).use("research")
     queries, providers = query or [question], provider or None
     app.research.check_searches(queries, max_results, providers)  # before a task is made for them
     task = {"budget_pages": budget_pages, "budget_seconds": budget_seconds, "tenant": tenant}
@@ -113,7 +113,7 @@ async def _research(
 
 def _announce(queued: Queued, *, watch: bool, as_json: bool) -> None:
     if as_json:
-        print_json_line({"event": "queued", **queued.as_dict()})
+        print_event("queued", queued)
         return
     if not watch:
         say(queued.task_id)

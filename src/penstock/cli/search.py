@@ -53,7 +53,7 @@ def search_documents(
     keywords only, and the output says so. Personal data in the question is not searched for: it
     was masked before anything was stored.
     """
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         result = run(
             app.documents.search(
                 question,
@@ -65,7 +65,7 @@ def search_documents(
             )
         )
     if as_json:
-        print_json(result.as_dict())
+        print_json(result)
         return
     if result.note:
         note(f"{'text only, ' if result.mode == 'text' else ''}{printable(result.note)}")
@@ -78,7 +78,7 @@ def search_documents(
 def _print(number: int, passage: Passage, *, explain: bool) -> None:
     from penstock.cli.document_view import where
 
-    name = printable(passage.document.id)
+    name = printable(passage.document)
     title = printable(passage.title) or name
     # Many documents begin with their title as a heading: once is enough.
     section = passage.section[passage.section[:1] == (passage.title,) :]

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode
 from penstock.cli.intake import need_kafka
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.errors import ConfigError
@@ -73,9 +72,7 @@ def run_server(
         if error.name is None or error.name.startswith("penstock"):
             raise
         raise ConfigError("the server needs: pip install 'penstock[server]'") from None
-    app = load_for_work(target, queue, config)
-    # With what they use; they have to be asked for before the app is opened.
-    _ = app.answers, app.access
+    app = load_for_work(target, queue, config).use("answers", "keys")
     pass_on_uploads(app)
     given: dict[str, Any] = {"host": host, "port": port, "allow_anonymous": allow_anonymous or None}
     server = replace(
@@ -102,7 +99,7 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
     """Serve until told to stop; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.stopping import Signals
     from penstock.server.draining import Draining
     from penstock.server.run import bind, listening
 
@@ -130,13 +127,7 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
                 stopping = asyncio.create_task(_stop(orchestrator, signals))
             await stopping
             hasten.cancel()
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code)})
-    else:
-        note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
+    return signals.stopped(as_json=as_json)
 
 
 async def _stop(orchestrator: JobOrchestrator | None, signals: Signals) -> None:
@@ -157,15 +148,7 @@ def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> N
     url = hide_secrets(app.config.queue)
     count = app.config.engine.max_workers if workers else 0
     if as_json:
-        print_json_line(
-            {
-                "event": "started",
-                "address": address,
-                "queue": url,
-                "max_workers": count,
-                "pid": os.getpid(),
-            }
-        )
+        print_event("started", address=address, queue=url, max_workers=count, pid=os.getpid())
     else:
         what = plural(count, "worker") if workers else "no workers"
         note(f"penstock serves {address} on {printable(url)}, with {what}; Ctrl-C to stop")
@@ -174,7 +157,7 @@ def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> N
 def _say_stopping(orchestrator: JobOrchestrator | None, *, as_json: bool) -> None:
     running = 0 if orchestrator is None else orchestrator.status["busy"]
     if as_json:
-        print_json_line({"event": "stopping", "running": running})
+        print_event("stopping", running=running)
     elif running:
         note(
             f"stopping: waiting for {plural(running, 'running job')}; signal again to stop at once"

@@ -10,6 +10,7 @@ from penstock.cli.errors import QueueMissing
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
+    from penstock.wiring.services import Service
 
 T = TypeVar("T")
 
@@ -24,29 +25,16 @@ class Runner(Protocol):
 def opened(
     queue: str | None,
     config: str | None,
-    *,
+    *services: Service,
     create: bool = False,
-    documents: bool = False,
-    keys: bool = False,
-    research: bool = False,
-    answers: bool = False,
 ) -> Iterator[tuple[Penstock, Runner]]:
-    """The app and a way to call it. Unless `create`, QueueMissing when there is no queue yet:
-    looking at a queue must not make one. `documents`, `keys`, `research`, `answers`: with its
-    documents, its API keys, its research tasks, its answers."""
+    """The app, which uses these services, and a way to call it. Unless `create`, QueueMissing when
+    there is no queue yet: looking at a queue must not make one."""
     import asyncio
 
     from penstock.app import Penstock
 
-    app = Penstock(queue, config_file=config)
-    if documents:
-        _ = app.documents  # it has to be asked for before the app is opened
-    if keys:
-        _ = app.access
-    if research:
-        _ = app.research
-    if answers:
-        _ = app.answers
+    app = Penstock(queue, config_file=config).use(*services)
     with asyncio.Runner() as runner:
         if not create and not runner.run(app.queue.exists()):
             place = app.queue.url.removeprefix("sqlite:///")

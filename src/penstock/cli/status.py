@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import Column, note, print_json, print_table, say
@@ -13,7 +12,6 @@ from penstock.cli.text import age, printable
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
-    from penstock.api.attention import QueueOutlook
     from penstock.ports.operators import KindCounts, ProcessInfo
 
 
@@ -27,14 +25,16 @@ def show_status(
     recent dead letters.
     """
     from penstock.api.attention import look
+    from penstock.api.overview import overview
     from penstock.config import hide_secrets
+    from penstock.wire.view import fields_of
 
     with opened(queue, config) as (app, run):
         seen = run(look(app.queue, app.queue.now()))
         now = app.queue.now()
         url = hide_secrets(app.config.queue)
     if as_json:
-        print_json(_as_dict(url, seen, now))
+        print_json({"queue": url, **fields_of(overview(None, seen.counts, now, seen))})
         return
     counts, processes = seen.counts, seen.processes
     oldest = [kind.oldest_queued_at for kind in counts if kind.oldest_queued_at is not None]
@@ -85,7 +85,7 @@ _PROCESS_COLUMNS = [
 
 
 def _process_row(process: ProcessInfo, now: float) -> list[str]:
-    from penstock.api.attention import process_state
+    from penstock.api.overview import process_state
 
     return [
         printable(process.host),
@@ -97,29 +97,3 @@ def _process_row(process: ProcessInfo, now: float) -> list[str]:
         f"{age(process.heartbeat_at)} ago",
         " ".join(process.kinds),
     ]
-
-
-def _as_dict(url: str, seen: QueueOutlook, now: float) -> dict[str, Any]:
-    from penstock.api.attention import in_trouble, process_view, unhandled
-
-    counts, processes = seen.counts, seen.processes
-    oldest = [kind.oldest_queued_at for kind in counts if kind.oldest_queued_at is not None]
-    return {
-        "queue": url,
-        "states": {str(s): sum(kind.states.get(s, 0) for kind in counts) for s in JobState},
-        "oldest_queued_seconds": now - min(oldest) if oldest else None,
-        "kinds": [
-            {
-                "kind": kind.kind,
-                "states": {str(state): kind.states.get(state, 0) for state in JobState},
-                "oldest_queued_seconds": None
-                if kind.oldest_queued_at is None
-                else now - kind.oldest_queued_at,
-            }
-            for kind in counts
-        ],
-        "processes": [process_view(process, now) for process in processes],
-        "unhandled_kinds": [kind.kind for kind in unhandled(counts, processes, now)],
-        "troubled_lanes": [lane.name for lane in seen.lanes if in_trouble(lane)],
-        "attention": [asdict(one) for one in seen.attention],
-    }

@@ -8,8 +8,10 @@ import signal
 import threading
 import time
 from types import FrameType
+from typing import Any
 
 from penstock.cli.errors import ExitCode
+from penstock.cli.output import note, print_event
 
 HASTE_SECONDS = 2.0
 """After a second signal, how long the process may take to end."""
@@ -57,6 +59,16 @@ class Signals:
             self._loop.call_soon_threadsafe(event.set)
         except RuntimeError:  # the loop is closed: the process is ending anyway
             return
+
+    def stopped(self, *, as_json: bool, said: str = "", **told: Any) -> ExitCode:
+        """The exit code of a process that has done its work, which is told."""
+        code = ExitCode.INTERRUPTED if self.hasten.is_set() else ExitCode.OK
+        if as_json:
+            print_event("stopped", exit_code=int(code), **told)
+        else:
+            note(f"stopped: {said}" if said else "stopped")
+        exit_after(EXIT_SECONDS, code)
+        return code
 
 
 def exit_after(seconds: float, code: int) -> threading.Timer:

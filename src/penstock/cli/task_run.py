@@ -7,7 +7,7 @@ import asyncio
 from penstock.aio import end_tasks
 from penstock.app import Penstock
 from penstock.cli.errors import ExitCode
-from penstock.cli.output import note, print_json_line, say
+from penstock.cli.output import note, print_event, say
 from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
 from penstock.cli.task_view import print_troubles, print_works, results
 from penstock.cli.task_watch import TaskDisplay, show_for
@@ -17,7 +17,7 @@ from penstock.model.job import JobState
 from penstock.model.research import TaskStatus
 from penstock.research.job_ids import SEARCH, log_of
 from penstock.research.service import MAX_LISTED
-from penstock.research.views import TaskView
+from penstock.wire.tasks import TaskView
 
 KINDS = ("research.*", "ingest.*")
 """Pages are read by the jobs of documents."""
@@ -45,7 +45,7 @@ async def work_on(app: Penstock, task_id: str, tenant: str, *, as_json: bool) ->
         following.result()  # what went wrong
     view = await app.research.status(task_id, limit=MAX_LISTED, tenant=tenant)
     if as_json:
-        print_json_line({"event": "summary", **_sums(view), "interrupted": interrupted})
+        print_event("summary", **_sums(view), interrupted=interrupted)
     elif interrupted:
         await _say_left(app, view)
     else:

@@ -17,7 +17,7 @@ from penstock.cli.output import (
 from penstock.cli.text import age, duration, moment, plural, printable
 
 if TYPE_CHECKING:
-    from penstock.research.views import Budget, TaskLine, TaskView, Trouble, Work
+    from penstock.wire.tasks import Budget, TaskLine, TaskView, Trouble, Work
 
 AUTHORS = 3
 """Named of a work; the rest are `and others`."""

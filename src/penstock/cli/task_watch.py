@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from penstock.cli.output import STATE_STYLES, console, is_terminal, note, print_json_line, say
+from penstock.cli.output import STATE_STYLES, console, is_terminal, note, print_event, say
 from penstock.cli.task_view import PAGES, budget, remark, results, title_of, trouble
 from penstock.cli.text import duration, plural, printable
-from penstock.research.views import SearchView, TaskView, Trouble, Work
+from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -73,17 +73,15 @@ class JsonShow:
         self._seen = ShownTask()
 
     def look(self, view: TaskView) -> None:
-        from dataclasses import asdict
-
         news = self._seen.news(view)
         for search in news.searches:
-            print_json_line({"event": "search", **asdict(search)})
+            print_event("search", search)
         for work in news.works:
-            print_json_line({"event": "result", **asdict(work)})
+            print_event("result", work)
         for error in news.errors:
-            print_json_line({"event": "error", **asdict(error)})
+            print_event("error", error)
         if news.waiting_for:
-            print_json_line({"event": "waiting", "waiting_for": news.waiting_for})
+            print_event("waiting", waiting_for=news.waiting_for)
 
     def close(self) -> None:
         """Nothing was opened."""

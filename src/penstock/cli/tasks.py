@@ -18,7 +18,7 @@ from penstock.cli.options import (
     ThousandOption,
     new_group,
 )
-from penstock.cli.output import note, print_json, print_json_line, say
+from penstock.cli.output import note, print_event, print_json, say
 from penstock.cli.session import opened
 from penstock.cli.text import plural
 
@@ -40,10 +40,10 @@ def list_tasks(
     """List research tasks, newest first."""
     from penstock.cli.task_view import print_tasks
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         found = run(app.research.tasks(tenant=tenant, limit=limit, before=before))
     if as_json:
-        print_json([task.as_dict() for task in found])
+        print_json(found)
     elif not found:
         note("no tasks older than that" if before else "no tasks")
     else:
@@ -70,10 +70,10 @@ def show(
     """Show a task: its searches, results, errors, and what it is waiting for."""
     from penstock.cli.task_view import print_task
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         view = run(app.research.status(task_id, limit=limit, cursor=cursor, tenant=tenant))
     if as_json:
-        print_json(view.as_dict())
+        print_json(view)
         return
     print_task(view)
     if view.cursor is not None:
@@ -97,11 +97,11 @@ def stop(
     Queued searches are cancelled. Running ones finish with their pages and are stored, unless
     --now is given.
     """
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         mode: Literal["immediate", "graceful"] = "immediate" if now else "graceful"
         stopped = run(app.research.stop(task_id, mode=mode, tenant=tenant))
     if as_json:
-        print_json(stopped.as_dict())
+        print_json(stopped)
         return
     done, left = stopped.searches_done, stopped.searches_left
     cancelled = plural(stopped.cancelled, "job")
@@ -132,11 +132,12 @@ def resume(
     """
     import logging
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         resumed = run(app.research.resume(task_id, tenant=tenant))
-        if as_json:
-            tell = print_json_line if watch else print_json
-            tell({"event": "resumed", **resumed.as_dict()} if watch else resumed.as_dict())
+        if as_json and watch:
+            print_event("resumed", resumed)
+        elif as_json:
+            print_json(resumed)
         else:
             note(f"{resumed.status}, searches resumed: {resumed.queued}")
         code: int = ExitCode.OK
@@ -166,7 +167,7 @@ def export(
     if as_json and format not in (None, "json"):
         raise UsageError(f"--json means --format json, not {format}")
     chosen: Format = format or ("json" if as_json else "markdown")
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         text = run(app.research.export(task_id, chosen, tenant=tenant))
     if output is None:
         say(text.removesuffix("\n"))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode, UsageError
+from penstock.cli.errors import UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 
@@ -67,7 +67,7 @@ def run_worker(
     """Run jobs in this process.
 
     Without an app it runs the built-in jobs: ingest.* (documents), research.* and answers.*. An app
-    that uses app.documents, app.research or app.answers runs these as well as its own.
+    that uses documents, research or answers (`app.use`) runs these as well as its own.
 
     Stops on SIGTERM or Ctrl-C, or with --drain when no jobs remain. On a signal, running jobs
     get the grace period to finish; jobs that are still running then return to the queue without
@@ -96,9 +96,7 @@ def load_for_work(target: str | None, queue: str | None, config: str | None) -> 
     from penstock.config import hide_secrets
 
     if target is None:
-        app = Penstock(queue, config_file=config)
-        _ = app.answers  # asking for it registers its jobs, and those of documents and research
-        return app
+        return Penstock(queue, config_file=config).use("answers")
     # By way of the environment: the module makes the app, and reads it only while it does.
     if queue is not None:
         os.environ["PENSTOCK_QUEUE"] = queue
@@ -119,7 +117,7 @@ async def _serve(
     """Run jobs until told to stop or drained; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.stopping import Signals
 
     handlers = app.handlers if patterns is None else app.handlers.matching(patterns)
     signals = Signals()
@@ -140,13 +138,7 @@ async def _serve(
         for end in ends:
             end.cancel()
         await asyncio.gather(*ends, return_exceptions=True)
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code)})
-    else:
-        note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
+    return signals.stopped(as_json=as_json)
 
 
 @asynccontextmanager
@@ -201,15 +193,7 @@ def _announce(app: Penstock, kinds: Sequence[str], *, as_json: bool) -> None:
 
     url, workers = hide_secrets(app.config.queue), app.config.engine.max_workers
     if as_json:
-        print_json_line(
-            {
-                "event": "started",
-                "queue": url,
-                "kinds": kinds,
-                "max_workers": workers,
-                "pid": os.getpid(),
-            }
-        )
+        print_event("started", queue=url, kinds=kinds, max_workers=workers, pid=os.getpid())
     else:
         note(
             f"penstock worker {os.getpid()} on {printable(url)}: "
@@ -220,7 +204,7 @@ def _announce(app: Penstock, kinds: Sequence[str], *, as_json: bool) -> None:
 def _say_stopping(orchestrator: JobOrchestrator, grace: float, *, as_json: bool) -> None:
     running = orchestrator.status["busy"]
     if as_json:
-        print_json_line({"event": "stopping", "grace_seconds": grace, "running": running})
+        print_event("stopping", grace_seconds=grace, running=running)
     elif running:
         note(
             f"stopping: waiting up to {grace:g} s for {plural(running, 'running job')}; "

@@ -16,18 +16,19 @@ from penstock.model.job import JobState
 from penstock.model.server import Anonymous, ServerConfig
 from penstock.ports.access import AccessStore
 from penstock.ports.queue import JobQueue
+from penstock.wire.operators import Condition
 from penstock.wiring.queues import choose_queue
 from penstock.wiring.stores import choose_store
 
 WORKERS, LANES, DEAD_LETTERS = "workers", "lanes", "dead letters"
-PARTS = dict.fromkeys(attention.ORDER, LANES) | {
-    "queue unreachable": WORKERS,
-    "kind without a worker": WORKERS,
-    "event loop blocked": WORKERS,
-    "event loop was blocked": WORKERS,
-    "worker stuck": WORKERS,
-    "worker gone": WORKERS,
-    "dead letters": DEAD_LETTERS,
+PARTS = dict.fromkeys(Condition, LANES) | {
+    Condition.QUEUE_UNREACHABLE: WORKERS,
+    Condition.KIND_WITHOUT_A_WORKER: WORKERS,
+    Condition.LOOP_BLOCKED: WORKERS,
+    Condition.LOOP_WAS_BLOCKED: WORKERS,
+    Condition.WORKER_STUCK: WORKERS,
+    Condition.WORKER_GONE: WORKERS,
+    Condition.DEAD_LETTERS: DEAD_LETTERS,
 }
 """Of what is told as needing attention."""
 

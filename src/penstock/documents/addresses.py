@@ -132,7 +132,7 @@ class Remote:
             FETCH,
             {**payload_of(version, blob), "host": host},
             job_id=fetch_id(version, blob),
-            tenant=document.ref.tenant,
+            tenant=document.tenant,
             log=log_of(document.ref),
             deadline=self.now() + self.seconds,
             priority=priority,

@@ -28,7 +28,7 @@ from penstock.errors import EmbedderError, HttpError, LaneBusy, Unavailable
 Send = Callable[[JobContext, Sequence[str]], Awaitable[list[bytes]]]
 Embed = Callable[[Sequence[str]], Awaitable[list[bytes]]]
 
-MOST = 50
+MAX_TEXTS = 50
 """Texts in one request."""
 WAIT_SECONDS = 0.01
 """How long company is waited for."""
@@ -93,7 +93,7 @@ class EmbedBatches:
 
     @contextmanager
     def member(self, ctx: JobContext) -> Iterator[Embed]:
-        """For as long as a job may embed: gives the vectors of at most MOST texts."""
+        """For as long as a job may embed: gives the vectors of at most MAX_TEXTS texts."""
         self._present += 1
         if self._present > 1:
             self._met_at = time.monotonic()
@@ -104,7 +104,7 @@ class EmbedBatches:
 
     async def _embed(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
         lonely = time.monotonic() - self._met_at > LONELY_SECONDS
-        hurry = lonely or len(texts) >= MOST or not ctx.permit_lasts(WAIT_SECONDS)
+        hurry = lonely or len(texts) >= MAX_TEXTS or not ctx.permit_lasts(WAIT_SECONDS)
         turn = _Turn.ALONE if hurry else _Turn.AGAIN
         while turn is _Turn.AGAIN:
             ask = _Ask(texts)
@@ -154,7 +154,7 @@ class EmbedBatches:
 
     async def _gather(self, own: _Ask) -> list[_Ask]:
         """Those that fit into one request beside our own."""
-        gathered = self._gathered = _Gathered(MOST - len(own.texts))
+        gathered = self._gathered = _Gathered(MAX_TEXTS - len(own.texts))
         fit = 0
         try:
             with suppress(TimeoutError):

@@ -30,9 +30,9 @@ class Embedding:
     """In a job every request goes through the job's own client, and so through the lane. A question
     has a permit of its own, and `seconds` to get it and to be answered."""
 
-    def __init__(self, config: EmbedderConfig, visitors: RequestScopes, seconds: float) -> None:
+    def __init__(self, config: EmbedderConfig, scopes: RequestScopes, seconds: float) -> None:
         self._config = config
-        self._visitors = visitors
+        self._scopes = scopes
         self._seconds = seconds
         self._offline = OfflineEmbedder() if config.provider == "offline" else None
         self._before: OfflineEmbedder | None = None
@@ -89,7 +89,7 @@ class Embedding:
         raise EmbedderError(f"{self.model}: no permit or no answer within {self._seconds:g} s")
 
     async def _ask(self, tenant: str, text: str, trying: asyncio.Event) -> bytes:
-        async with self._visitors.question(tenant, self._seconds) as visit:
+        async with self._scopes.question(tenant, self._seconds) as visit:
             visit.lanes.trying = trying
             post = partial(visit.http.post, lane=EMBEDDER_LANE)
             (vector,) = await self._served(post).embed([text])

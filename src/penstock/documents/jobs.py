@@ -73,7 +73,7 @@ async def start(
         PARSE,
         {**payload_of(version, blob), "title": document.title, **_page(document)},
         job_id=parse_id(version, blob),
-        tenant=document.ref.tenant,
+        tenant=document.tenant,
         log=log_of(document.ref),
         priority=priority,
     )

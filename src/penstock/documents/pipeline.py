@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from penstock.adapters.blobs.objects import Objects
 from penstock.documents.chunk import ChunkSettings
-from penstock.documents.embed_batches import MOST, Embed
+from penstock.documents.embed_batches import MAX_TEXTS, Embed
 from penstock.documents.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
 from penstock.documents.mask import Masker
 from penstock.documents.masking import prepare
@@ -43,7 +43,7 @@ from penstock.model.document import DocumentRef, DocumentState, Staged
 from penstock.ports.blobs import BlobStore
 from penstock.ports.documents import DocumentStore, Version
 
-BATCH = MOST
+BATCH = MAX_TEXTS
 """Texts in one checkpoint: those of one request to the embedder at most."""
 OTHER_SECONDS = 5.0
 """Until a process with the embedder that serves is given the chance to run a job."""

@@ -40,18 +40,18 @@ from penstock.retrieval.relevance import OFFLINE_SIMILARITY, Cutoff
 Register = Callable[..., Callable[[Any], Any]]
 
 
-def open_library(
+def build_documents(
     queue: JobQueue,
     store: Store,
     config: Config,
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
-    visitors: RequestScopes,
+    scopes: RequestScopes,
 ) -> Documents:
-    """The library of an app; registers the jobs that serve it."""
+    """Build the documents of an app and register the jobs that serve them."""
     settings, names = config.documents, config.names
-    embedding = Embedding(config.embedder, visitors, settings.question_seconds)
+    embedding = Embedding(config.embedder, scopes, settings.question_seconds)
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
     chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)

@@ -16,12 +16,13 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, Unpack, cast
 
 from typing_extensions import TypeVar
 
 from penstock import runtime
-from penstock.engine.enqueuer import Enqueuer, When, ahead
+from penstock.engine.enqueue_options import EnqueueOptions
+from penstock.engine.enqueuer import Enqueuer, ahead
 from penstock.engine.job_lanes import JobLanes, LanesAgain
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.parking import Parking
@@ -36,7 +37,6 @@ from penstock.model.job import (
     Job,
     JobState,
     Priority,
-    PriorityName,
     parse_history,
 )
 from penstock.model.payload import encode_payload
@@ -246,38 +246,21 @@ class JobContext(Generic[State]):
         payload: dict[str, Any] | None = None,
         *,
         key: str | None = None,
-        priority: PriorityName | Priority | None = None,
-        tenant: str | None = None,
-        log: str | None = None,
-        deadline: When | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
         detached: bool = False,
-        **options: Any,
+        **options: Unpack[EnqueueOptions],
     ) -> Job:
         """Enqueue a child of this job. When this job is run again, it makes no second child.
 
         Tenant, log and priority are the parent's unless given. The n-th child with the same
-        kind and payload is the same job in every run.
+        kind and payload is the same job in every run. The options are those of `EnqueueOptions`.
 
         A child must be done by the parent's deadline, if that is earlier than its own, and is
         cancelled with the parent; neither if it is `detached`. A parent that completes or fails
         leaves its children alone. ParentEnded once this run is over: cancelled, timed out, or
         taken over by another process.
         """
-        jobs = await self.enqueue_many(
-            kind,
-            [payload],
-            keys=None if key is None else [key],
-            priority=priority,
-            tenant=tenant,
-            log=log,
-            deadline=deadline,
-            timeout=timeout,
-            max_retries=max_retries,
-            detached=detached,
-            **options,
-        )
+        keys = None if key is None else [key]
+        jobs = await self.enqueue_many(kind, [payload], keys=keys, detached=detached, **options)
         return jobs[0]
 
     async def enqueue_many(
@@ -286,36 +269,28 @@ class JobContext(Generic[State]):
         payloads: Sequence[dict[str, Any] | None],
         *,
         keys: Sequence[str | None] | None = None,
-        priority: PriorityName | Priority | None = None,
-        tenant: str | None = None,
-        log: str | None = None,
-        deadline: When | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
         detached: bool = False,
-        **options: Any,
+        **options: Unpack[EnqueueOptions],
     ) -> list[Job]:
         """Enqueue many children of one kind, up to 10,000 in one transaction; see `enqueue`."""
         lease = self._run.lease
+        deadline = options.get("deadline")
         if deadline is not None:
             deadline = ahead(deadline, self._run.member.now())
         if lease.deadline is not None and not detached:
             deadline = lease.deadline if deadline is None else min(lease.deadline, deadline)
+        inherited = {"priority": Priority(lease.priority), "tenant": lease.tenant, "log": lease.log}
+        given = {name: value for name, value in options.items() if value is not None}
+        all_options = cast(EnqueueOptions, {**inherited, **given, "deadline": deadline})
         return await self._services.enqueuer.enqueue_many(
             kind,
             payloads,
             keys=keys,
             ids=[self._child_id(kind, encode_payload(payload)) for payload in payloads],
-            priority=Priority(lease.priority) if priority is None else priority,
-            tenant=lease.tenant if tenant is None else tenant,
-            log=lease.log if log is None else log,
-            deadline=deadline,
-            timeout=timeout,
-            max_retries=max_retries,
             parent_id=lease.id,
             parent_run=ParentRun(lease.token, self._run.member.id),
             attached=not detached,
-            **options,
+            **all_options,
         )
 
     def _child_id(self, kind: str, payload: str) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from penstock.engine.enqueue_options import When
 from penstock.engine.handlers import Handlers, check_kind, check_limits
 from penstock.engine.spans import sending
 from penstock.errors import ValidationError
@@ -24,8 +25,6 @@ BATCH = 10_000
 NAME_LIMIT = 512
 ALIKE = 0.8
 """How like another a kind must be to be taken for a slip of the pen."""
-
-When = float | datetime
 
 
 class Enqueuer:
@@ -51,12 +50,12 @@ class Enqueuer:
         ids = None if job_id is None else [job_id]
         return (await self.enqueue_many(kind, [payload], keys=keys, ids=ids, **options))[0]
 
-    async def again(self, job: Job, *, job_id: str | None = None) -> Job:
-        """Store a copy of a job as a new one, its child: the same kind, payload, lane, priority and
+    async def rerun(self, job: Job, *, job_id: str | None = None) -> Job:
+        """Store a copy of a job as a new one: the same kind, payload, lane, priority and
         tenant, without its key, log and deadline. What is not known here of its kind is what the
         job has."""
         options: dict[str, Any] = {"priority": job.priority, "tenant": job.tenant}
-        options["parent_id"] = job.id
+        options["rerun_of"] = job.id
         if job.kind in self._handlers or job.timeout is None:
             return await self.enqueue(job.kind, job.payload, job_id=job_id, **options)
         (new_id,) = new_ids(1) if job_id is None else [job_id]
@@ -85,6 +84,7 @@ class Enqueuer:
         parent_id: str | None = None,
         parent_run: ParentRun | None = None,
         attached: bool = False,
+        rerun_of: str | None = None,
         replace: Literal["finished"] | None = None,
         conn: Any = None,
     ) -> list[Job]:
@@ -143,6 +143,7 @@ class Enqueuer:
                 parent_id=parent_id,
                 parent_run=parent_run,
                 attached=attached,
+                rerun_of=rerun_of,
                 replace_finished=replace == "finished",
             )
             with sending(kind, tenant, some) as span:

@@ -79,8 +79,8 @@ class Broker(Protocol):
 
 
 class Receiver:
-    """Stores what messages ask for. Asks the app for what that needs, so make it before the app
-    is opened."""
+    """Stores what messages ask for. Make it before the app is opened: it lets the app use what that
+    needs."""
 
     def __init__(self, app: Penstock, config: KafkaConfig, broker: Broker) -> None:
         self._app = app
@@ -93,7 +93,7 @@ class Receiver:
             require(bucket)
         self.tally = MessageCounts()
         if set(config.accept) - {"job"}:
-            _ = app.research, app.access  # with the documents, which they use
+            app.use("research", "keys")
 
     async def receive(self, record: MessageRecord, ending: asyncio.Event) -> None:
         """Returns once the message need not be read again. Whatever cannot be reached is tried
@@ -171,7 +171,7 @@ class Receiver:
             except (PermanentError, LogStopped) as error:
                 raise MessageRefused("refused", str(error)) from error
 
-        return await once(self._app.access, tenant, key, record.digest(), holder, make)
+        return await once(self._app.keys.store, tenant, key, record.digest(), holder, make)
 
     async def _bury(self, record: MessageRecord, refused: MessageRefused, origin: str) -> None:
         try:

@@ -78,7 +78,7 @@ class KafkaIntake:
         while self._purges:
             try:
                 before = self._app.queue.now() - self._app.config.server.idempotency_seconds
-                await self._app.access.purge(before)
+                await self._app.keys.store.purge(before)
             except Exception as error:
                 log.warning("cannot forget old messages now: %s", error)
             await asyncio.sleep(PURGE_SECONDS)

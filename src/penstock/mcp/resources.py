@@ -31,9 +31,9 @@ from penstock.mcp.errors import in_protocol
 from penstock.mcp.tool_view import McpServices, ToolView, desk_for
 from penstock.model.access import KeyScope
 from penstock.model.document import Document
-from penstock.research.views import TaskLine
 from penstock.text.fence import fenced
 from penstock.text.normalize import storable
+from penstock.wire.tasks import TaskLine
 
 TASKS = "penstock://tasks/"
 PAGES = "penstock://pages/"
@@ -120,7 +120,7 @@ async def _page(desk: ToolView, cursor: str | None) -> ListResourcesResult:
     )
     rest = found[:LISTED]
     return ListResourcesResult(
-        resources=[_document(one) for one in rest if one.live],
+        resources=[_document(one) for one in rest if one.searchable],
         next_cursor=f"{DOCUMENT_PAGE}{rest[-1].generation}" if len(found) > LISTED else None,
     )
 
@@ -139,9 +139,9 @@ def _document(document: Document) -> Resource:
     collection, name = (quote(one, safe="") for one in document.ref[1:])
     return Resource(
         uri=f"{PAGES}{collection}/{name}",
-        name=document.ref.id,
-        title=document.title or document.source or document.ref.id,
-        description=f"Document of collection {document.ref.collection!r}.",
+        name=document.id,
+        title=document.title or document.source or document.id,
+        description=f"Document of collection {document.collection!r}.",
         mime_type=PLAIN,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -94,9 +94,6 @@ class Action:
     """Figures, filters, limits; no payloads."""
     outcome: ActionOutcome
 
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "detail": dict(self.detail), "outcome": str(self.outcome)}
-
 
 class Secret:
     """A text that is shown only where `reveal` is called: not in logs, reprs or tracebacks."""
@@ -117,7 +114,7 @@ def new_key(
     name: str,
     *,
     tenant: str = "default",
-    scopes: Iterable[KeyScope] = (KeyScope.READ, KeyScope.WRITE),
+    scopes: Iterable[KeyScope | str] = (KeyScope.READ, KeyScope.WRITE),
     requests_per_minute: int | None = None,
 ) -> tuple[ApiKey, Secret]:
     """A key to be stored, and the secret to be handed to its owner. ValidationError says what
@@ -125,16 +122,16 @@ def new_key(
     for what, text in (("name", name), ("tenant", tenant)):
         if not 0 < len(text) <= NAME_LIMIT or not text.isprintable():
             raise ValidationError(f"{what} is 1 to {NAME_LIMIT} printable characters, not {text!r}")
-    chosen = frozenset(scopes)
-    if not chosen:
-        raise ValidationError("a key needs a scope: read, write or admin")
+    names = {str(scope) for scope in scopes}
+    if not names or not names <= set(KeyScope):
+        raise ValidationError(f"a key needs scopes: read, write, admin; not {sorted(names)}")
     if requests_per_minute is not None and requests_per_minute < 1:
         raise ValidationError(f"requests_per_minute is from 1 up, not {requests_per_minute!r}")
     key = ApiKey(
         id=new_id(),
         tenant=tenant,
         name=name,
-        scopes=chosen,
+        scopes=frozenset(map(KeyScope, names)),
         created_at=runtime.now(),
         requests_per_minute=requests_per_minute,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Literal
 
 
 class AnswerState(StrEnum):
@@ -40,6 +40,7 @@ class Plan:
 
     queries: tuple[str, ...]
     enough: str = ""
+    """When it is enough."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,12 +52,17 @@ class Evidence:
     """1, 2, 3 ... within the answer, in the order found: what `[1]` in the text means."""
     collection: str
     document: str
+    """Its id."""
     title: str
     source: str
+    """Where it came from: an address or a file name."""
     chunk: int
     start: int
+    """Where in the document's text it begins ..."""
     end: int
+    """... and ends."""
     pages: tuple[int, int] | None
+    """First and last page, where it has pages."""
     text: str
     score: float
     query: str
@@ -90,7 +96,9 @@ class Citation:
 
     number: int
     start: int
+    """Where in the text it stands ..."""
     end: int
+    """... and ends."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -116,7 +124,7 @@ class Answer:
     """Sentences of the text (start, end) without a citation that resolves."""
     missing: tuple[str, ...] = ()
     """What was looked for and not found."""
-    mode: str = ""
+    mode: Literal["", "model", "extractive"] = ""
     """`model`, or `extractive`: sentences of the evidence as they are, chosen without a model."""
     notes: tuple[str, ...] = ()
     """What the reader should know: no model configured, time was up, a phase was given up."""
@@ -137,24 +145,3 @@ class Answer:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(one for turn in self.rounds for one in turn.evidence)
-
-    def as_line(self) -> dict[str, Any]:
-        """What a list tells of it."""
-        return {
-            "answer_id": self.id,
-            "question": self.question,
-            "sources": self.sources.value,
-            "state": self.state.value,
-            "mode": self.mode,
-            "created_at": self.created_at,
-            "finished_at": self.finished_at,
-        }
-
-    def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready form: the same over HTTP, MCP and on the command line."""
-        known = asdict(self)
-        del known["tenant"], known["saves"]
-        known["evidence"] = [asdict(one) for one in self.evidence]
-        for turn in known["rounds"]:
-            turn["evidence"] = [one["number"] for one in turn["evidence"]]
-        return known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ DEFAULT_COLLECTION = "default"
 
 
 class DocumentState(StrEnum):
-    """Of the newest version; an older one may be searchable meanwhile, see `Document.live`."""
+    """Of the newest version; see `Document.searchable` for an older one."""
 
     PROCESSING = "processing"
     COMPLETED = "completed"
@@ -27,31 +27,43 @@ class DocumentRef(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True)
-class Document:
-    """A document as it stands. Nothing here is unmasked: titles, sources and errors neither."""
+class DocumentSummary:
+    """A document in short. Nothing here is unmasked: titles, sources and errors neither."""
 
-    ref: DocumentRef
-    generation: int
-    """Greater for every later upload or delete of any document; only the newest may publish."""
+    id: str
+    collection: str
+    title: str
+    source: str
+    """Where it came from: an address or a file name."""
     state: DocumentState
     stage: str
     """What is being done: fetch, waiting, parse, scan, embed, done."""
     progress: float
+    """From 0 to 1."""
+    searchable: bool
+    """Whether a version of it can be found now."""
+    chunks: int
+    """Parts that it was cut into, each of which can be found."""
+    error: Mapping[str, Any] | None
+    """Why it failed: type, message and the like."""
+
+
+@dataclass(slots=True, frozen=True)
+class Document(DocumentSummary):
+    """A document as it stands."""
+
+    tenant: str
+    generation: int
+    """Greater for every later upload or delete of any document; only the newest may publish."""
     message: str
-    live: bool
-    """Whether some version of it can be searched."""
-    title: str
     mime: str
     size: int
     """Bytes of the original."""
-    source: str
-    """Where it came from: a file name or an address."""
     metadata: Mapping[str, Any]
-    chunks: int
     masked: Mapping[str, int]
     """Kinds of personal data that were masked, and how often. Never the values."""
-    error: Mapping[str, Any] | None
     accepted_at: float
+    """Seconds since 1970."""
     started_at: float | None
     finished_at: float | None
     remote: bool = False
@@ -62,12 +74,9 @@ class Document:
     """Of a page of the web: whether its `text` is the main one or the whole, `why` it is the whole,
     and what it says of itself: language, author, date."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready form; what `--json` prints."""
-        fields = asdict(self)
-        del fields["ref"]
-        tenant, collection, document_id = self.ref
-        return {"id": document_id, "collection": collection, "tenant": tenant, **fields}
+    @property
+    def ref(self) -> DocumentRef:
+        return DocumentRef(self.tenant, self.collection, self.id)
 
 
 @dataclass(slots=True, frozen=True)
@@ -115,24 +124,24 @@ class NewChunk(NamedTuple):
         return self.text[: len(self.text) - (self.end - self.start)]
 
 
-class StoredChunk(NamedTuple):
-    number: int
+@dataclass(slots=True, frozen=True)
+class StoredChunk:
+    """A part of a document that can be found."""
+
     ordinal: int
     text: str
-    """As that of `NewChunk`."""
+    """What is from `start` to `end` of the document's text, behind a header that it repeats."""
     start: int
     end: int
     tokens: int
     pages: tuple[int, int] | None
+    """First and last page, where it has pages."""
     section: tuple[str, ...]
+    """The headings above it."""
     script: str
+    """What it is written in."""
     page_starts: tuple[int, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready form, without the number: a row of the store, of use to nobody else."""
-        fields = self._asdict()
-        del fields["number"]
-        return fields
+    """Where in the document's text each of its pages after the first begins."""
 
 
 @dataclass(slots=True, frozen=True)

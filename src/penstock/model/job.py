@@ -97,6 +97,8 @@ class Job:
     key: str | None = None
     log: str | None = None
     parent_id: str | None = None
+    rerun_of: str | None = None
+    """The job that it repeats, of which nothing but this is known here."""
     enqueued_at: float = 0.0
     run_at: float = 0.0
     started_at: float | None = None
@@ -108,7 +110,9 @@ class Job:
     attempts: int = 0
     """Runs started since the job was enqueued or redriven, the present one included."""
     releases: int = 0
+    """How often it was put back without spending an attempt."""
     progress: float = 0.0
+    """From 0 to 1."""
     message: str = ""
     result: Any = None
     error: Record | None = None
@@ -123,32 +127,6 @@ class Job:
     """For a queued job: what it waits for, in words."""
 
     def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready form; what `--json` prints."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "state": str(self.state),
-            "tenant": self.tenant,
-            "priority": self.priority.name.lower(),
-            "lane": self.lane,
-            "key": self.key,
-            "log": self.log,
-            "parent_id": self.parent_id,
-            "payload": self.payload,
-            "enqueued_at": self.enqueued_at,
-            "run_at": self.run_at,
-            "started_at": self.started_at,
-            "finished_at": self.finished_at,
-            "deadline": self.deadline,
-            "timeout": self.timeout,
-            "max_retries": self.max_retries,
-            "attempts": self.attempts,
-            "releases": self.releases,
-            "progress": self.progress,
-            "message": self.message,
-            "result": self.result,
-            "error": self.error,
-            "history": self.history,
-            "lines": self.lines,
-            "waiting_for": self.waiting_for,
-        }
+        """Its fields, with the priority by name; what `--json` prints."""
+        known = {name: getattr(self, name) for name in self.__slots__}
+        return known | {"priority": self.priority.name.lower()}

@@ -27,7 +27,6 @@ from penstock.outbound.certificates import trusted
 from penstock.outbound.spans import answered, naming, requesting
 from penstock.outbound.web_address import Allow
 from penstock.ports.lanes import ErrorReports
-from penstock.ports.provider import ProviderLanes
 from penstock.text.retry_after import LONGEST_RETRY_AFTER, retry_after
 from penstock.text.user_agent import user_agent
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from penstock.outbound.guard import GuardedClient, Resolver
+    from penstock.ports.provider import ProviderLanes
 
 READ_TRIES = 3
 """Times an idempotent read is tried within one run; each with a permit of its own."""

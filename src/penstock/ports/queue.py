@@ -1,4 +1,4 @@
-"""The port to a job queue: the ledger of jobs, worker processes and changes.
+"""The port to a job queue: jobs, worker processes, and the logs of changes.
 
 An adapter promises:
 - `enqueue` stores a whole batch or nothing, in one round trip;
@@ -74,6 +74,8 @@ class NewJobs:
     goes on. None: no run does."""
     attached: bool = False
     """They are cancelled with their parent."""
+    rerun_of: str | None = None
+    """The job that they repeat."""
     trace: str | None = None
     """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False

@@ -163,7 +163,7 @@ async def _page(
         )
         async with ctx.parked():
             document = await tools.documents.wait(
-                document.ref.id, collection=document.ref.collection, tenant=ref.tenant
+                document.id, collection=document.collection, tenant=ref.tenant
             )
     except PermanentError as error:  # the page's own doing: no job of ours has failed
         reason = await tools.reason(error)

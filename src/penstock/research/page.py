@@ -65,7 +65,7 @@ async def fetch_page(
     fresh_seconds: float,
     robots: Robots,
 ) -> Document:
-    """The document that a page is or becomes; `library.wait(document.ref.id, ...)` tells when it
+    """The document that a page is or becomes; `library.wait(document.id, ...)` tells when it
     can be searched, and what was wrong if it cannot be read. One that was fetched less than
     `fresh_seconds` ago is given as it is.
 

@@ -6,7 +6,7 @@ from penstock.documents.service import Documents
 from penstock.errors import DocumentNotFound, ValidationError
 from penstock.model.document import Document, StoredChunk
 from penstock.research.page import FETCHED_AT, PAGES, page_id
-from penstock.research.views import PageText
+from penstock.wire.tasks import PageText
 
 _NAMED = 20
 """Collections that are named where several have a document."""
@@ -17,15 +17,13 @@ async def page_text(
 ) -> PageText:
     """`name` is a document's id, or the address of a page."""
     document = await _document(documents, tenant, collection, name)
-    chunks = await documents.chunks(
-        document.ref.id, collection=document.ref.collection, tenant=tenant
-    )
+    chunks = await documents.chunks(document.id, collection=document.collection, tenant=tenant)
     text = joined(chunks)
     end = min(start + limit, len(text))
     fetched = document.metadata.get(FETCHED_AT)
     return PageText(
-        collection=document.ref.collection,
-        document=document.ref.id,
+        collection=document.collection,
+        document=document.id,
         title=document.title,
         url=document.source,
         fetched_at=None if fetched is None else str(fetched),

@@ -33,7 +33,7 @@ from penstock.ports.research import NewPage, Started
 from penstock.research.job_ids import FIND, PAGE, SEARCH, SEARCH_LANE, log_of, payload_of
 from penstock.research.jobs import RECORD_LIMIT, ResearchDeps
 from penstock.research.status import DOCUMENTS, address_of, results_of, selected, troubles_of
-from penstock.research.views import Work
+from penstock.wire.tasks import Work
 
 HEAD_START = 0.25
 """Of the time that providers have: once so much is over, pages of what was found are read."""

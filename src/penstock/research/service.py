@@ -30,9 +30,8 @@ from penstock.research.reader import page_text
 from penstock.research.reconcile import TaskReconciler
 from penstock.research.snapshots import Snapshot, TaskSnapshots
 from penstock.research.status import progress_of, status_of
-from penstock.research.views import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
+from penstock.wire.tasks import Mode, PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
 
-Mode = Literal["graceful", "immediate"]
 Format = Literal["markdown", "json", "bibtex"]
 
 MAX_WAIT = 300.0
@@ -251,7 +250,7 @@ class Research:
         running = 0 if at_once else done.running
         return self._stopped(after, mode, done.cancelled, running)
 
-    def _stopped(self, snapshot: Snapshot, mode: str, cancelled: int, running: int) -> StoppedTask:
+    def _stopped(self, snapshot: Snapshot, mode: Mode, cancelled: int, running: int) -> StoppedTask:
         left = sum(one.state in UNFINISHED for one in snapshot.record.searches)
         return StoppedTask(
             task_id=snapshot.record.task.id,

@@ -20,7 +20,7 @@ from penstock.research.robots import Robots
 from penstock.research.service import Research
 
 
-def open_research(
+def build_research(
     queue: JobQueue,
     store: Store,
     documents: Documents,
@@ -29,7 +29,7 @@ def open_research(
     job: Callable[..., Callable[[Any], Any]],
     enqueue: Enqueue,
 ) -> Research:
-    """The research of an app; registers the jobs that serve it."""
+    """Build the research of an app and register the jobs that serve it."""
     settings = config.research
     providers = open_providers(
         config.providers,

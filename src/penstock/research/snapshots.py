@@ -1,13 +1,12 @@
-"""Snapshots of tasks at a version of their log; one read serves all waiters."""
+"""Snapshots of tasks at a version of their log."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
 
-from penstock.engine.waiters import Waiters
-from penstock.errors import StoreUnavailable, TaskNotFound
+from penstock.engine.waiters import SnapshotWaiters
+from penstock.errors import TaskNotFound
 from penstock.model.job import JobState
 from penstock.model.research import TaskRecord, TaskStatus
 from penstock.ports.queue import JobFilter
@@ -22,9 +21,7 @@ from penstock.research.status import (
     status_of,
     troubles_of,
 )
-from penstock.research.views import SearchView, TaskView, Trouble
-
-log = logging.getLogger("penstock.research")
+from penstock.wire.tasks import SearchView, TaskView, Trouble
 
 LOOK = 20
 """Queued jobs that are asked what they wait for."""
@@ -81,57 +78,24 @@ class Snapshot:
         )
 
 
-class TaskSnapshots:
+class TaskSnapshots(SnapshotWaiters[Snapshot]):
     def __init__(self, tools: ResearchDeps) -> None:
+        super().__init__(tools.queue)
         self._tools = tools
-        self._waiters: Waiters[tuple[str, str, int], Snapshot] = Waiters(tools.queue, self._changed)
 
-    async def close(self) -> None:
-        await self._waiters.close()
+    def log_of(self, name: str) -> str:
+        return log_of(name)
 
-    async def get(self, tenant: str, task: str) -> Snapshot:
-        """The task now."""
-        # The version first: what changes after it is told again.
-        (version,) = await self._tools.queue.versions([(tenant, log_of(task))])
-        return await self._read(tenant, task, version)
-
-    async def after(self, tenant: str, task: str, version: int, timeout: float) -> Snapshot | None:
-        """The task once its version is over that; None: it was not in this time."""
-        try:
-            return await self._waiters.wait((tenant, task, version), timeout)
-        except TimeoutError:
-            return None
-
-    async def _changed(
-        self, keys: list[tuple[str, str, int]]
-    ) -> dict[tuple[str, str, int], Snapshot]:
-        tasks = list({key[:2] for key in keys})
-        logs = [(tenant, log_of(task)) for tenant, task in tasks]
-        newest = dict(zip(tasks, await self._tools.queue.versions(logs), strict=True))
-        changed = {key: newest[key[:2]] for key in keys if newest[key[:2]] > key[2]}
-        read = await asyncio.gather(
-            *(self._try(*one, newest[one]) for one in {key[:2] for key in changed})
-        )
-        found = {(one.record.task.tenant, one.record.task.id): one for one in read if one}
-        return {key: found[key[:2]] for key in changed if key[:2] in found}
-
-    async def _try(self, tenant: str, task: str, version: int) -> Snapshot | None:
-        try:
-            return await self._read(tenant, task, version)
-        except StoreUnavailable as error:  # whoever waits is told when it is back
-            log.debug("cannot check for waiters: %s", error)
-            return None
-
-    async def _read(self, tenant: str, task: str, version: int) -> Snapshot:
-        queue, name = self._tools.queue, log_of(task)
-        record = await self._tools.store.record(tenant, task)
+    async def read(self, tenant: str, name: str, version: int) -> Snapshot:
+        queue, log = self._tools.queue, log_of(name)
+        record = await self._tools.store.record(tenant, name)
         if record is None:
-            raise TaskNotFound(task)
-        (stopped,) = await queue.stopped([(tenant, name)])
+            raise TaskNotFound(name)
+        (stopped,) = await queue.stopped([(tenant, log)])
         status = status_of(record.searches, stopped=stopped)
         waiting: list[str] = []
         if status is TaskStatus.RUNNING and record.searches:
-            where = JobFilter(tenant=tenant, log=name, states=[JobState.QUEUED])
+            where = JobFilter(tenant=tenant, log=log, states=[JobState.QUEUED])
             jobs = await queue.find(where, LOOK)
             waiting = sorted({job.waiting_for for job in jobs if job.waiting_for})
         if sum(len(answer.findings) for answer in record.answers) <= SMALL:

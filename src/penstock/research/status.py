@@ -18,7 +18,8 @@ from penstock.model.research import (
 )
 from penstock.research.identity import canonical_url
 from penstock.research.merge import Merged, merge
-from penstock.research.views import Budget, SearchView, Trouble, Work
+from penstock.wire.tasks import Budget, PageProgress, SearchView, Trouble, Work
+from penstock.wire.view import made
 
 DOCUMENTS = "documents"
 """The provider of what is here already: nothing is to be fetched for what it finds."""
@@ -97,21 +98,16 @@ def _work(merged: Merged, queries: Sequence[str], pages: dict[str, TaskPage]) ->
     here = next((one for one in merged.findings if one.provider == DOCUMENTS), None)
     addresses = (address_of(one) for one in (finding, *merged.findings))
     page = next((pages[one[0]] for one in addresses if one and one[0] in pages), None)
-    state, collection, document = "none", None, None
+    state: PageProgress = "none"
+    collection, document = None, None
     if page is not None:
         state, collection, document = page.state.value, page.collection, page.document
-    if here is not None and state != PageState.READ:
-        state = PageState.READ.value
+    if here is not None and state != "read":
+        state = "read"
         collection, document = here.extra["collection"], here.extra["document"]
-    return Work(
-        title=finding.title,
-        url=finding.url,
-        authors=finding.authors,
-        year=finding.year,
-        doi=finding.doi,
-        arxiv_id=finding.arxiv_id,
-        abstract=finding.abstract,
-        open_access_url=finding.open_access_url,
+    return made(
+        Work,
+        finding,
         providers=merged.providers,
         queries=tuple(queries),
         page=state,
@@ -140,14 +136,6 @@ def troubles_of(record: TaskRecord) -> tuple[Trouble, ...]:
 
 def search_views(record: TaskRecord, found: dict[str, int]) -> tuple[SearchView, ...]:
     return tuple(
-        SearchView(
-            id=search.ref.id,
-            number=search.number,
-            query=search.query,
-            state=search.state,
-            providers=search.providers,
-            found=found.get(search.ref.id, 0),
-            reason=search.reason,
-        )
+        made(SearchView, search, id=search.ref.id, found=found.get(search.ref.id, 0))
         for search in record.searches
     )

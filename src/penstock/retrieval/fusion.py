@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from penstock.retrieval.query import WeighedQuery
 
@@ -43,11 +43,10 @@ class Weights:
     vector: float = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """A hit in its final place, with what put it there. Ranks start at 1; None: not found so."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """Ranks and scores that put a hit in its place. Ranks start at 1; None: not found so."""
 
-    id: str
     score: float
     text_rank: int | None
     text_score: float | None
@@ -57,6 +56,17 @@ class Fused:
     other_script: bool
     coverage: float | None = None
     """How much of the question's words it holds; see `relevance`. None: not looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused(Ranks):
+    """A hit in its final place."""
+
+    id: str
+
+    @property
+    def ranks(self) -> Ranks:
+        return Ranks(**{one.name: getattr(self, one.name) for one in fields(Ranks)})
 
 
 def fuse(

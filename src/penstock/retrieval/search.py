@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Literal
 
 from penstock.errors import PenstockError, ValidationError
 from penstock.model import document as model
-from penstock.model.document import DocumentRef
 from penstock.ports.documents import DocumentQuery, DocumentStore, Findings, Place, Scope
-from penstock.retrieval.fusion import DEPTH, Fused, RankedHit, Weights, fuse
+from penstock.retrieval.fusion import DEPTH, Fused, RankedHit, Ranks, Weights, fuse
 from penstock.retrieval.query import Query, WeighedQuery, query_terms, weigh
 from penstock.retrieval.relevance import Cutoff, relevant
 from penstock.retrieval.snippet import snippet
@@ -24,26 +23,40 @@ EmbedQuestion = Callable[[str], Awaitable[bytes]]
 
 
 @dataclass(slots=True, frozen=True)
-class Passage:
-    """A chunk that answers, and where it is."""
+class Quote:
+    """Text of a document, and where it is."""
 
-    document: DocumentRef
+    text: str
+    document: str
+    """Its id."""
+    collection: str
     title: str
     source: str
+    """Where it came from: an address or a file name."""
+    pages: tuple[int, int] | None
+    """First and last page, where it has pages."""
+    section: tuple[str, ...]
+    """The headings above it."""
+    start: int
+    """Where in the document's text it begins ..."""
+    end: int
+    """... and ends."""
+    score: float
+    """The greater the better, among those of one question."""
+
+
+@dataclass(slots=True, frozen=True)
+class Passage(Quote):
+    """A chunk that answers, and where it is."""
+
+    tenant: str
     chunk: int
     """Its place among the document's chunks, from 0."""
-    text: str
-    start: int
-    end: int
-    """Where it is in the document's text."""
-    pages: tuple[int, int] | None
-    section: tuple[str, ...]
     snippet: str
     marks: tuple[tuple[int, int], ...]
-    """Where words of the question are in the snippet."""
-    score: float
-    why: Fused
-    """Both ranks and scores."""
+    """Where in the snippet words of the question are: start, end."""
+    why: Ranks
+    """Both ranks and scores; over HTTP with `explain` only."""
     page_starts: tuple[int, ...] = ()
     """Where in the document's text each of its pages after the first begins."""
 
@@ -51,21 +64,11 @@ class Passage:
 @dataclass(slots=True, frozen=True)
 class SearchResult:
     passages: list[Passage]
-    mode: str
-    """hybrid, or text: without vectors, and `note` says why."""
+    """The best first."""
+    mode: Literal["hybrid", "text"]
+    """`text`: found by their words alone, and `note` says why."""
     note: str = ""
     """Also what of the question was not looked for."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready form; what `--json` prints."""
-        passages = []
-        for passage in self.passages:
-            fields = asdict(passage)
-            tenant, collection, document_id = fields.pop("document")
-            del fields["why"]["id"]  # a row of the store
-            place = {"document": document_id, "collection": collection, "tenant": tenant}
-            passages.append({**place, **fields})
-        return {"mode": self.mode, "note": self.note, "passages": passages}
 
 
 async def search(
@@ -146,7 +149,9 @@ def _passage(why: Fused, place: Place, weights: Mapping[str, float]) -> Passage:
     chunk, document = place
     shown = snippet(chunk.text, weights)
     return Passage(
-        document=document.ref,
+        document=document.id,
+        collection=document.collection,
+        tenant=document.tenant,
         title=document.title,
         source=document.source,
         chunk=chunk.ordinal,
@@ -158,6 +163,6 @@ def _passage(why: Fused, place: Place, weights: Mapping[str, float]) -> Passage:
         snippet=shown.text,
         marks=shown.marks,
         score=why.score,
-        why=why,
+        why=why.ranks,
         page_starts=chunk.page_starts,
     )

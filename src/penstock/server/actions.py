@@ -20,6 +20,7 @@ from penstock.model.access import Action, ActionOutcome, Caller
 from penstock.model.ids import new_id
 from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem, problem_of
+from penstock.wire.jobs import ChangedJobs
 
 log = logging.getLogger("penstock.server")
 
@@ -44,9 +45,9 @@ class RecordedAction:
         self.partial = False
         """Some of what was asked for could not be done."""
 
-    def changed(self, ids: list[str], refused: int) -> None:
-        """Jobs that were changed, and how many were not although they were named."""
-        self.detail |= {"changed": len(ids), "ids": ids[:NAMED], "not": refused}
+    def changed(self, jobs: ChangedJobs) -> None:
+        refused = len(jobs.refused)
+        self.detail |= {"count": jobs.count, "ids": jobs.ids[:NAMED], "refused": refused}
         self.partial = refused > 0
 
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from penstock.model.access import Caller, KeyScope
+from penstock.wire.view import plain
 
 TOLD = ("id", "answer_id", "collection", "state")
 """What also callers who may not read are told of what they change."""
@@ -37,7 +38,7 @@ def for_caller(answer: Response, caller: Caller) -> Response:
 
 def written(content: Any) -> bytes:
     """As JSON."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(content, default=plain, ensure_ascii=False, separators=(",", ":"))
     # "replace": a lone surrogate cannot be sent, and must not make the rest unreadable.
     return text.encode("utf-8", "replace")
 

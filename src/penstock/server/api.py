@@ -71,10 +71,10 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.metrics = Metrics(app.handlers)
     state.depth = Admission(app, config.max_queued, config.max_queued_per_tenant)
     state.looks = QueueCache(app)
-    state.access = app.access
+    state.access = app.use("keys").keys.store
     state.history = History(app)
     state.told = events.EventCache()
-    state.callers = Callers(app.access, config.requests_per_minute, config.anonymous)
+    state.callers = Callers(app.keys.store, config.requests_per_minute, config.anonymous)
     # Each is looked through in turn, so what is asked for most comes first.
     for_all = (jobs, search, documents, tasks, answers, events, health)
     parts = (*for_all, lanes, overview, periodic, history, actions, mcp)

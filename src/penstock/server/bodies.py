@@ -64,6 +64,13 @@ async def whole(request: Request) -> bytes:
     return b"".join([chunk async for chunk in stream(request, config.json_bytes)])
 
 
+async def json_body(request: Request, model: type[Model]) -> tuple[Model, bytes]:
+    """The body as `model`, and as it was sent; 415 where it is not said to be JSON."""
+    require(request, "application/json")
+    body = await whole(request)
+    return parse(body, model), body
+
+
 def parse(body: bytes, model: type[Model]) -> Model:
     """The body as `model`; 422 says what is wrong with it."""
     given = value_of(body, "the body")

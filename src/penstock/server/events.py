@@ -8,7 +8,6 @@ of what it tells of: come again with the last id.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -21,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from penstock.aio import end_tasks
 from penstock.errors import QueueError, StoreUnavailable
 from penstock.model.server import ServerConfig
+from penstock.server.answer_json import written
 from penstock.server.draining import Draining, left
 
 log = logging.getLogger("penstock.server")
@@ -32,9 +32,8 @@ BEAT = b": still here\n\n"
 
 
 def event(name: str, data: Any, id: str | None = None) -> bytes:  # noqa: A002 (SSE's word)
-    body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
     head = b"" if id is None else b"id: " + id.encode() + b"\n"
-    return head + b"event: " + name.encode() + b"\ndata: " + body + b"\n\n"
+    return head + b"event: " + name.encode() + b"\ndata: " + written(data) + b"\n\n"
 
 
 class EventStream(Response):

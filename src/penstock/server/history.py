@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import PenstockError
-from penstock.model.tally import RunOutcome, Tally
+from penstock.model.tally import Measure, RunOutcome, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
+from penstock.wire.operators import HistoryView, LaneHistory
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -110,7 +111,7 @@ class History:
             )
         )
 
-    def as_dict(self, last: int = KEPT) -> dict[str, Any]:
+    def view(self, last: int = KEPT) -> HistoryView:
         """In columns of one length, the oldest sample first. A quantile is null where nothing
         ended."""
         samples = list(self.samples)[-last:]
@@ -119,26 +120,26 @@ class History:
             for name, use in sample.lanes.items():
                 busiest[name] = max(busiest.get(name, 0), use.in_flight + use.waiting)
         lanes = sorted(sorted(busiest, key=lambda name: -busiest[name])[:LANES])
-        return {
-            "at": [round(one.at, 1) for one in samples],
-            "completed": [_figure(one.speeds[RunOutcome.COMPLETED]) for one in samples],
-            "failed": [_figure(one.speeds[RunOutcome.FAILED]) for one in samples],
-            "retried": [_figure(one.speeds[RunOutcome.RETRY]) for one in samples],
-            "wait_p50": [_figure(one.done.quantile("wait", 0.5)) for one in samples],
-            "wait_p95": [_figure(one.done.quantile("wait", 0.95)) for one in samples],
-            "run_p50": [_figure(one.done.quantile("run", 0.5)) for one in samples],
-            "run_p95": [_figure(one.done.quantile("run", 0.95)) for one in samples],
-            "busy": [one.busy for one in samples],
-            "workers": [one.workers for one in samples],
-            "lanes": [
-                {
-                    "lane": lane,
-                    "in_flight": [one.lanes.get(lane, UNUSED).in_flight for one in samples],
-                    "waiting": [one.lanes.get(lane, UNUSED).waiting for one in samples],
-                }
+        return HistoryView(
+            at=[round(one.at, 1) for one in samples],
+            completed=[_figure(one.speeds[RunOutcome.COMPLETED]) for one in samples],
+            failed=[_figure(one.speeds[RunOutcome.FAILED]) for one in samples],
+            retried=[_figure(one.speeds[RunOutcome.RETRY]) for one in samples],
+            wait_p50=[_quantile(one, "wait", 0.5) for one in samples],
+            wait_p95=[_quantile(one, "wait", 0.95) for one in samples],
+            run_p50=[_quantile(one, "run", 0.5) for one in samples],
+            run_p95=[_quantile(one, "run", 0.95) for one in samples],
+            busy=[one.busy for one in samples],
+            workers=[one.workers for one in samples],
+            lanes=[
+                LaneHistory(
+                    lane,
+                    [one.lanes.get(lane, UNUSED).in_flight for one in samples],
+                    [one.lanes.get(lane, UNUSED).waiting for one in samples],
+                )
                 for lane in lanes
             ],
-        }
+        )
 
     def of_lane(self, name: str, last: int = KEPT) -> dict[str, Any]:
         """One lane, in columns likewise."""
@@ -163,5 +164,10 @@ def _pace(process: ProcessInfo, before: Pace | None, looked_at: float) -> Pace:
     return Pace(heartbeat, heartbeat - before.heartbeat_at, tally, tally - before.tally)
 
 
-def _figure(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
+def _figure(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _quantile(sample: Sample, of: Measure, share: float) -> float | None:
+    value = sample.done.quantile(of, share)
+    return None if value is None else _figure(value)

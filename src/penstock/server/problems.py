@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import traceback
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from penstock.errors import KeyConflict, PenstockError
+from penstock.server.answer_json import written
 
 log = logging.getLogger("penstock.server")
 
@@ -54,7 +54,7 @@ class Problem(Exception):
             "detail": self.detail,
             **self.more,
         }
-        return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        return written(told) + b"\n"
 
     def response(self) -> Response:
         return Response(self.body(), self.status, media_type=MEDIA_TYPE, headers=self.headers)

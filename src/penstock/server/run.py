@@ -123,7 +123,7 @@ def bind(config: ServerConfig) -> socket.socket:
 async def _check_keys(app: Penstock, config: ServerConfig) -> None:
     if config.anonymous is not Anonymous.NOBODY:
         return
-    keys = await app.access.keys()
+    keys = await app.keys.list()
     if all(key.revoked_at is not None for key in keys):
         raise ConfigError(
             f"listening on {config.host} requires an API key; create one with "
@@ -135,8 +135,8 @@ async def _purge(app: Penstock) -> None:
     """Forget answers, and what callers did, once they are kept long enough."""
     while True:
         try:
-            await app.access.purge(app.queue.now() - app.config.server.idempotency_seconds)
-            await app.access.purge_actions(app.queue.now() - app.config.server.actions_seconds)
+            await app.keys.store.purge(app.queue.now() - app.config.server.idempotency_seconds)
+            await app.keys.store.purge_actions(app.queue.now() - app.config.server.actions_seconds)
         except Exception as error:
             log.warning("cannot delete expired answers and actions: %s", error)
         await asyncio.sleep(PURGE_SECONDS)

@@ -1,10 +1,10 @@
-"""Builds the services of an app lazily: most apps use few of them."""
+"""Services that an app may use beside its queue: documents, research, answers, API keys."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from penstock.config import Config
 from penstock.engine.assembly import Chore
@@ -13,19 +13,32 @@ from penstock.engine.waiters import LogWaiters
 from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.job import Job
-from penstock.ports.access import AccessStore
 from penstock.ports.queue import JobQueue
-from penstock.ports.store import Store
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
+    from penstock.ports.store import Store
     from penstock.research.service import Research
+    from penstock.wiring.keys import ApiKeys
+
+S = TypeVar("S")
+
+Service = Literal["documents", "research", "answers", "keys"]
+
+
+NAMES: dict[Service, str] = {
+    "documents": "documents",
+    "research": "research tasks",
+    "answers": "answers",
+    "keys": "API keys",
+}
+"""What the store would hold, in words."""
 
 
 class AppServices:
-    """The applications of an app, and the store they share. Asking for one registers its jobs;
-    ConfigError once they are open."""
+    """The services that an app uses, and the store they share. Each is imported, and its jobs are
+    registered, by `use`: most apps use few of them."""
 
     def __init__(
         self,
@@ -35,7 +48,7 @@ class AppServices:
         job: Callable[..., Callable[[Any], Any]],
         enqueue: Callable[..., Awaitable[Job]],
         logs: LogWaiters,
-        visitors: RequestScopes,
+        scopes: RequestScopes,
     ) -> None:
         self._queue = queue
         self._config = config
@@ -43,41 +56,69 @@ class AppServices:
         self._job = job
         self._enqueue = enqueue
         self._logs = logs
-        self._visitors = visitors
+        self._scopes = scopes
         self._open = False
         self._store: Store | None = None
-        self._library: Documents | None = None
+        self._documents: Documents | None = None
         self._research: Research | None = None
         self._answers: Answers | None = None
-        self._access: AccessStore | None = None
+        self._keys: ApiKeys | None = None
 
     @property
     def documents(self) -> Documents:
-        if self._library is None:
-            from penstock.documents.setup import open_library
+        return _used("documents", self._documents)
 
-            self._refuse_late("app.documents")
-            self._library = open_library(
+    @property
+    def research(self) -> Research:
+        return _used("research", self._research)
+
+    @property
+    def answers(self) -> Answers:
+        return _used("answers", self._answers)
+
+    @property
+    def keys(self) -> ApiKeys:
+        return _used("keys", self._keys)
+
+    def use(self, *services: Service) -> None:
+        """See `Penstock.use`."""
+        build: dict[str, Callable[[], object]] = {
+            "documents": self._use_documents,
+            "research": self._use_research,
+            "answers": self._use_answers,
+            "keys": self._use_keys,
+        }
+        for service in services:
+            if service not in build:
+                known = ", ".join(build)
+                raise ConfigError(f"there is no service {service!r}; there are: {known}")
+            build[service]()
+
+    def _use_documents(self) -> Documents:
+        if self._documents is None:
+            store = self._store_for("documents")
+            from penstock.documents.setup import build_documents
+
+            self._documents = build_documents(
                 self._queue,
-                self._store_for("documents"),
+                store,
                 self._config,
                 self._job,
                 self._enqueue,
                 self._logs,
-                self._visitors,
+                self._scopes,
             )
-        return self._library
+        return self._documents
 
-    @property
-    def research(self) -> Research:
+    def _use_research(self) -> Research:
         if self._research is None:
-            from penstock.research.setup import open_research
+            store = self._store_for("research")
+            from penstock.research.setup import build_research
 
-            self._refuse_late("app.research")
-            self._research = open_research(
+            self._research = build_research(
                 self._queue,
-                self._store_for("research tasks"),
-                self.documents,
+                store,
+                self._use_documents(),
                 self._config,
                 self._lanes,
                 self._job,
@@ -85,51 +126,48 @@ class AppServices:
             )
         return self._research
 
-    @property
-    def answers(self) -> Answers:
+    def _use_answers(self) -> None:
         if self._answers is None:
-            from penstock.answers.setup import open_answers
+            store = self._store_for("answers")
+            from penstock.answers.setup import build_answers
 
-            self._refuse_late("app.answers")
-            self._answers = open_answers(
+            research = self._use_research()
+            self._answers = build_answers(
                 self._queue,
-                self._store_for("answers"),
-                self.documents,
-                self.research,
+                store,
+                self._use_documents(),
+                research,
                 self._config,
                 self._job,
                 self._enqueue,
                 self._logs,
             )
-        return self._answers
 
-    @property
-    def access(self) -> AccessStore:
-        if self._access is None:
-            self._refuse_late("app.access")
-            self._access = self._store_for("API keys").access()
-        return self._access
+    def _use_keys(self) -> None:
+        if self._keys is None:
+            store = self._store_for("keys")
+            from penstock.wiring.keys import ApiKeys
 
-    def _refuse_late(self, what: str) -> None:
-        if self._open:
-            raise ConfigError(f"ask for {what} before the app is opened")
+            self._keys = ApiKeys(store.access())
 
-    def _store_for(self, what: str) -> Store:
+    def _store_for(self, service: Service) -> Store:
         """One for all that is in it, so that they share its connections."""
+        if self._open:
+            raise ConfigError(f'call app.use("{service}") before the app is opened')
         if self._store is None:
             from penstock.wiring.stores import choose_store
 
-            self._store = choose_store(self._queue, self._config, what)
+            self._store = choose_store(self._queue, self._config, NAMES[service])
         return self._store
 
     def _applications(self) -> list[Documents | Research | Answers]:
-        """Those that were asked for, each after what it uses."""
-        parts = (self._library, self._research, self._answers)
+        """Those that are used, each after what it uses."""
+        parts = (self._documents, self._research, self._answers)
         return [part for part in parts if part is not None]
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """All that was asked for, open; the queue is by now."""
+        """All that is used, open; the queue is by now."""
         async with AsyncExitStack() as opened:  # all of it, or nothing
             stored = [] if self._store is None else [self._store]
             for part in (*stored, *self._applications()):
@@ -144,3 +182,11 @@ class AppServices:
     def chores(self, kinds: Container[str]) -> list[Chore]:
         """What a process that works on jobs of these kinds does beside them."""
         return [chore for part in self._applications() for chore in part.chores(kinds)]
+
+
+def _used(name: Service, service: S | None) -> S:
+    if service is None:
+        raise ConfigError(
+            f'this app does not use {name}: call app.use("{name}") before it is opened'
+        )
+    return service

@@ -16,7 +16,7 @@ def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
     """`die` is "before" or "after" and the number of a save: of the plan, of the first round, of
     the evidence as a whole, of the answer."""
     app = Penstock(url, **settings)
-    store = app.answers._tools.store
+    store = app.use("answers").answers._tools.store
     if die:
         when, _, number = die.partition(" ")
         save, saves = store.save, 0

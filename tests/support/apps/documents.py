@@ -41,7 +41,7 @@ FETCH_STEPS = {
 def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
     """`die` is "before" or "after" and the name of a step."""
     app = Penstock(url, **settings)
-    documents = app.documents
+    documents = app.use("documents").documents
 
     @app.job("upload")
     async def upload(ctx: JobContext, name: str, text: str) -> None:

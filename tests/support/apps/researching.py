@@ -10,5 +10,5 @@ from tests.support.side import Side
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:
     app = Penstock(url, **settings)
-    app.research.providers  # noqa: B018 (asking for it registers its jobs)
+    app.use("research")
     return app

@@ -16,10 +16,10 @@ from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
 _CALL = "CALL penstock.enqueue_1({})".format(
-    ", ".join([*(f"${n}" for n in range(1, 23)), "0", "NULL"])
+    ", ".join([*(f"${n}" for n in range(1, 24)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
-_STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 24)))
+_STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 25)))
 MANY = 1_000
 """Jobs without keys that take long enough to make for it to be done while they are stored."""
 _SLICE = 500
@@ -98,6 +98,7 @@ def _common(batch: NewJobs) -> list[Any]:
         batch.attached,
         batch.replace_finished,
         batch.trace,
+        batch.rerun_of,
     ]
 
 

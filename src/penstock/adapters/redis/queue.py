@@ -386,6 +386,7 @@ def _spec(batch: NewJobs) -> dict[str, Any]:
             "log": batch.log,
             "parent_id": batch.parent_id,
             "trace": batch.trace,
+            "rerun_of": batch.rerun_of,
         }
     )
 

@@ -31,6 +31,7 @@ class Spec(NamedTuple):
     log: str | None = None
     parent_id: str | None = None
     trace: str | None = None
+    rerun_of: str | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -104,6 +105,7 @@ def _job(
         key=row.get("key"),
         log=common.log,
         parent_id=common.parent_id,
+        rerun_of=common.rerun_of,
         enqueued_at=common.at,
         run_at=float(row.get("run_at", common.at)),
         started_at=_number(row, "started_at"),

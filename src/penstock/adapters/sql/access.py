@@ -104,7 +104,8 @@ class SqlAccess:
         return await self._purge("purge_requests", before)
 
     async def record(self, action: Action) -> None:
-        values = action.as_dict() | {"detail": json.dumps(dict(action.detail))}
+        detail = json.dumps(dict(action.detail))
+        values = asdict(action) | {"detail": detail, "outcome": str(action.outcome)}
         await self._execute("record_action", **values)
 
     async def actions(

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.adapters.sql.dialect import Row, Sql
-from penstock.model.document import Document, DocumentRef, DocumentState, NewChunk, StoredChunk
+from penstock.model.document import Document, DocumentState, NewChunk, StoredChunk
 from penstock.ports.documents import Place
 
 
 def document_of(row: Row) -> Document:
     """The document in a row with `document_columns`."""
     return Document(
-        ref=DocumentRef(row["tenant"], row["collection"], row["id"]),
+        tenant=row["tenant"],
+        collection=row["collection"],
+        id=row["id"],
         generation=row["generation"],
-        live=row["live"] is not None,
+        searchable=row["live"] is not None,
         state=DocumentState(row["state"]),
         stage=row["stage"],
         progress=row["progress"],
@@ -47,7 +49,6 @@ def chunk_of(row: Row) -> StoredChunk:
     """The chunk in a row with `chunk_columns`."""
     pages = None if row["pages"] in (None, "null") else json.loads(row["pages"])
     return StoredChunk(
-        number=row["chunk"],
         ordinal=row["ordinal"],
         text=row["text"],
         start=row["start"],

@@ -10,7 +10,7 @@ history
 -- name: job_columns
 id, kind, payload, state, tenant, priority, lane, key, log, parent_id, enqueued_at, run_at,
 started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, message,
-result, error, {history_json}, ready, band, turn, seq, lines
+result, error, {history_json}, ready, band, turn, seq, lines, rerun_of
 
 -- name: job_ref
 seq, id, tenant, log, state

@@ -152,6 +152,7 @@ def _insert(
             "parent_id": batch.parent_id,
             "attached": batch.attached,
             "trace": batch.trace,
+            "rerun_of": batch.rerun_of,
             "now": tx.now,
         },
     ).rowcount

@@ -48,23 +48,27 @@ def answer_schema(tool: Tool) -> dict[str, Any]:
     model = tool.fn_metadata.output_model
     assert model is not None
     schema: dict[str, Any] = model.model_json_schema(mode="serialization")
+    if "$ref" in schema:
+        schema |= schema["$defs"].pop(_name(schema.pop("$ref")))
     _shorten(schema)
     return schema
+
+
+def _name(ref: str) -> str:
+    return ref.rpartition("/")[2]
 
 
 def _outline(schema: dict[str, Any]) -> dict[str, Any]:
     """The fields of an answer and their types: every conversation pays for what is listed, and what
     is in a field is told when it is answered."""
-    return {
-        "type": "object",
-        "properties": {name: {"type": _types(one)} for name, one in schema["properties"].items()},
-    }
 
+    def types(field: dict[str, Any]) -> Any:
+        if "anyOf" in field:
+            return [types(one) for one in field["anyOf"]]
+        return schema["$defs"][_name(field["$ref"])]["type"] if "$ref" in field else field["type"]
 
-def _types(field: dict[str, Any]) -> str | list[str]:
-    if "anyOf" in field:
-        return [str(_types(one)) for one in field["anyOf"]]
-    return str(field.get("type", "object"))
+    known = {name: {"type": types(one)} for name, one in schema["properties"].items()}
+    return {"type": "object", "properties": known}
 
 
 def flowing(text: str) -> str:

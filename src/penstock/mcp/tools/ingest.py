@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from penstock.documents.jobs import log_of
 from penstock.documents.service import LOOK_SECONDS
@@ -21,32 +22,30 @@ from penstock.mcp.tools.define import define
 from penstock.mcp.tools.documents import URL_LIMIT, Name
 from penstock.mcp.waiting import Wait
 from penstock.mcp.work import TaskWork, WorkStatus, changed_at
-from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentState
+from penstock.model.document import (
+    DEFAULT_COLLECTION,
+    Document,
+    DocumentState,
+    DocumentSummary,
+)
 from penstock.model.job import JobState
+from penstock.wire.view import made
 
 TEXT_LIMIT = 1_000_000
 TITLE_LIMIT = 1000
 
 
-class Ingested(ToolResult):
-    document: str = Field(description="Its id: what get_page takes, with `collection`.")
-    collection: str
-    title: str
-    source: str
-    state: Literal["processing", "completed", "failed"]
-    searchable: bool = Field(description="Whether a version of it can be found now.")
-    stage: str = Field(description="What is being done with it.")
-    progress: float = Field(description="From 0 to 1.")
-    chunks: int = Field(description="Passages that it was cut into.")
-    error: str | None = Field(description="Why it failed.")
+@dataclass(slots=True, frozen=True)
+class Ingested(DocumentSummary, ToolResult):
+    """A document that was stored. Its `id` is what get_page takes as `document`."""
 
     def in_words(self) -> str:
-        name = f"document {self.document!r} in collection {self.collection!r}"
+        name = f"document {self.id!r} in collection {self.collection!r}"
         match self.state:
             case "completed":
                 return f"{name} is searchable: {self.chunks} passages."
             case "failed":
-                return f"{name} could not be read: {self.error}"
+                return f"{name} could not be read: {(self.error or {}).get('message', 'unknown')}"
             case _:
                 return (
                     f"{name} is stored and will be worked on ({self.stage}, {self.progress:.0%}). "
@@ -67,7 +66,7 @@ async def ingest(
     title: Annotated[str, Field(max_length=TITLE_LIMIT)] = "",
     collection: Annotated[Name, Field(description="Where to put it.")] = DEFAULT_COLLECTION,
     wait: Wait = 0,
-) -> Annotated[CallToolResult, Ingested]:
+) -> Annotated[CallToolResult, RootModel[Ingested]]:
     """Store a document so that search_documents finds it: the page or file at a public `url`, or a
     `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
     as soon as the document is searchable or has failed. The same text again changes nothing; the
@@ -82,8 +81,8 @@ async def ingest(
         document = await desk.documents.add(text or "", **said)
     document = await _ready(desk, context, document, desk.patience(wait))
     if desk.tasks and wait > 0 and document.state is DocumentState.PROCESSING:
-        return _ingested(document).result(DOCUMENT.task_id(DocumentWork.name_of(document)))
-    return _ingested(document).result()
+        return made(Ingested, document).result(DOCUMENT.task_id(DocumentWork.name_of(document)))
+    return made(Ingested, document).result()
 
 
 async def _ready(
@@ -109,22 +108,6 @@ def _stage(document: Document) -> str:
     return f"{document.stage}, {document.progress:.0%}"
 
 
-def _ingested(document: Document) -> Ingested:
-    error = document.error or {}
-    return Ingested(
-        document=document.ref.id,
-        collection=document.ref.collection,
-        title=document.title,
-        source=document.source,
-        state=document.state.value,
-        searchable=document.live,
-        stage=document.stage,
-        progress=document.progress,
-        chunks=document.chunks,
-        error=str(error["message"]) if "message" in error else None,
-    )
-
-
 class DocumentWork(TaskWork):
     """A document that was accepted, as an MCP task. Its names may hold anything, so they are
     encoded."""
@@ -133,7 +116,7 @@ class DocumentWork(TaskWork):
 
     @staticmethod
     def name_of(document: Document) -> str:
-        named = json.dumps([document.ref.collection, document.ref.id, document.generation])
+        named = json.dumps([document.collection, document.id, document.generation])
         return base64.urlsafe_b64encode(named.encode()).decode().rstrip("=")
 
     async def standing(self, desk: ToolView, name: str) -> WorkStatus:
@@ -149,7 +132,7 @@ class DocumentWork(TaskWork):
             _stage(document),
             document.accepted_at,
             await changed_at(desk, log, await desk.version(log), document.accepted_at),
-            result=_ingested(document).result() if over and not cancelled else None,
+            result=made(Ingested, document).result() if over and not cancelled else None,
         )
 
     async def cancel(self, desk: ToolView, name: str) -> None:

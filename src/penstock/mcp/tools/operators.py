@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from mcp_types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import Field, RootModel
 
+from penstock.api.overview import lane_view
 from penstock.api.tenant_view import dead_letters
 from penstock.mcp.errors import CallRefused
 from penstock.mcp.limits import fitting
-from penstock.mcp.results import Cursor, ToolResult, more
+from penstock.mcp.results import Fitted, ToolResult, more
 from penstock.mcp.tool_view import ReadDesk, WriteDesk
 from penstock.mcp.tools.define import define
 from penstock.model.access import KeyScope
-from penstock.model.job import Job
 from penstock.research.job_ids import log_of
+from penstock.wire.jobs import ChangedJobs
+from penstock.wire.operators import LaneList, LaneView
+from penstock.wire.view import WireView, made
 
-MOST = 100
+MAX_LISTED = 100
 NAMED = 100
 """Ids that are told of those redriven."""
 
@@ -33,59 +36,52 @@ ErrorType = Annotated[
 ]
 
 
-class DeadLetter(BaseModel):
-    id: str = Field(description="Give it to `redrive`.")
+@dataclass(slots=True, frozen=True)
+class DeadLetter(WireView):
+    """A job that failed for good."""
+
+    id: str
+    """Give it to `redrive`."""
     kind: str
-    lane: str | None = Field(description="The outside service it needs.")
-    log: str | None = Field(description="The log it reports to: what it was done for.")
+    lane: str | None
+    """The outside service it needs."""
+    log: str | None
+    """The log it reports to: what it was done for."""
     attempts: int
-    failed_at: float | None = Field(description="Seconds since 1970.")
-    error_type: str
-    error: str
+    finished_at: float | None
+    """When it failed: seconds since 1970."""
+    error: Mapping[str, Any]
+    """Its type and message, and what else is known."""
 
 
-class DeadLetterList(ToolResult):
-    dead_letters: list[DeadLetter] = Field(description="The newest first.")
-    cursor: Cursor
+@dataclass(frozen=True, kw_only=True)
+class DeadLetterList(Fitted):
+    dead_letters: Sequence[DeadLetter]
+    """The newest first."""
 
     def in_words(self) -> str:
         if not self.dead_letters:
             return "There are no dead letters: no job has failed permanently."
         lines = [
-            f"{one.id} {one.kind}, {one.attempts} attempts: {one.error_type}: {one.error}"
+            f"{one.id} {one.kind}, {one.attempts} attempts: "
+            f"{one.error.get('type', '')}: {one.error.get('message', '')}"
             for one in self.dead_letters
         ]
         return "\n".join(lines) + more(self.cursor)
 
 
-class RedriveResult(ToolResult):
-    count: int = Field(description="Jobs that are queued again.")
-    ids: list[str] = Field(description=f"Of the first {NAMED} of them.")
+@dataclass(slots=True, frozen=True)
+class RedriveResult(ChangedJobs, ToolResult):
+    """Jobs that are queued again; of the ids the first hundred."""
 
     def in_words(self) -> str:
         return f"{self.count} dead letters are queued again, with fresh retries."
 
 
-class Lane(BaseModel):
-    name: str
-    parent: str | None = Field(description="Its limits hold too.")
-    waiting: int = Field(description="Waiting jobs.")
-    in_flight: int = Field(description="Requests in flight.")
-    max_parallel: int
-    spacing: float = Field(description="Seconds from one request to the next.")
-    breaker: Literal["closed", "suspect", "open"] = Field(
-        description="`open`: the service is down; it is tried again by itself."
-    )
-    retry_at: float | None = Field(description="Seconds since 1970.")
-    blocked_until: float | None
-    blocked_why: str | None = Field(description="Such as refused credentials: a person must act.")
-    per_day: int | None
-    used_today: int
-
-
-class LaneList(ToolResult):
-    lanes: list[Lane] = Field(description="By name.")
-    cursor: Cursor
+@dataclass(slots=True, frozen=True)
+class LaneStatus(LaneList, Fitted):
+    """The outside services in use. A breaker that is `open`: the service is down, and is tried
+    again by itself. Blocked by `credentials`: a person must act."""
 
     def in_words(self) -> str:
         if not self.lanes:
@@ -93,7 +89,7 @@ class LaneList(ToolResult):
         return "\n".join(map(_line, self.lanes)) + more(self.cursor)
 
 
-def _line(lane: Lane) -> str:
+def _line(lane: LaneView) -> str:
     line = f"{lane.name}: {lane.waiting} waiting, {lane.in_flight} of {lane.max_parallel} in flight"
     if lane.breaker != "closed":
         line += f", breaker {lane.breaker}"
@@ -111,9 +107,9 @@ async def list_dead_letters(
     task_id: Annotated[
         str | None, Field(max_length=64, description="Only jobs of this research task.")
     ] = None,
-    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
-) -> Annotated[CallToolResult, DeadLetterList]:
+) -> Annotated[CallToolResult, RootModel[DeadLetterList]]:
     """List jobs that failed permanently, and why. Nothing more is done about them until they are
     redriven. Look here when pages or documents are missing and get_status does not say why. The
     rest of a task goes on without them."""
@@ -124,25 +120,11 @@ async def list_dead_letters(
         found = await desk.jobs(where, count + 1, cursor)
         shown = found[:count]
         return DeadLetterList(
-            dead_letters=[_dead_letter(job) for job in shown],
+            dead_letters=[made(DeadLetter, job, error=job.error or {}) for job in shown],
             cursor=shown[-1].id if len(found) > count else None,
         )
 
     return (await fitting(ask, limit)).result()
-
-
-def _dead_letter(job: Job) -> DeadLetter:
-    error: Mapping[str, Any] = job.error or {}
-    return DeadLetter(
-        id=job.id,
-        kind=job.kind,
-        lane=job.lane,
-        log=job.log,
-        attempts=job.attempts,
-        failed_at=job.finished_at,
-        error_type=str(error.get("type", "")),
-        error=str(error.get("message", "")),
-    )
 
 
 async def redrive(
@@ -154,7 +136,7 @@ async def redrive(
     kind: Kind = None,
     error_type: ErrorType = None,
     everything: Annotated[bool, Field(description="All dead letters there are.")] = False,
-) -> Annotated[CallToolResult, RedriveResult]:
+) -> Annotated[CallToolResult, RootModel[RedriveResult]]:
     """Try failed jobs again, with fresh retries. Do it once their cause is gone: what failed
     because a page does not exist fails again. Say which by `ids`, `kind` or `error_type`, or set
     `everything`."""
@@ -162,14 +144,14 @@ async def redrive(
         raise CallRefused("invalid", "say which: ids, kind or error_type; or everything=true alone")
     await desk.admit()
     again = await desk.redrive(dead_letters(kind, error_type, None, ids))
-    return RedriveResult(count=len(again), ids=again[:NAMED]).result()
+    return RedriveResult(len(again), again[:NAMED], []).result()
 
 
 async def lane_status(
     desk: ReadDesk,
-    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 50,
     cursor: Annotated[str | None, Field(max_length=512)] = None,
-) -> Annotated[CallToolResult, LaneList]:
+) -> Annotated[CallToolResult, RootModel[LaneStatus]]:
     """Show the outside services in use (lanes): how much waits for each, how fast each may be
     asked, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
     Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and go on by
@@ -178,10 +160,10 @@ async def lane_status(
     seen = sorted(await desk.lanes(hosts=hosts), key=lambda lane: lane.name)
     left = [lane for lane in seen if cursor is None or lane.name > cursor]
 
-    async def ask(count: int) -> LaneList:
+    async def ask(count: int) -> LaneStatus:
         shown = left[:count]
-        return LaneList(
-            lanes=[Lane.model_validate(asdict(lane)) for lane in shown],
+        return LaneStatus(
+            lanes=[lane_view(lane) for lane in shown],
             cursor=shown[-1].name if len(left) > count else None,
         )
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import Field, RootModel
 
 from penstock.errors import TaskNotFound
 from penstock.mcp.limits import fitting
 from penstock.mcp.progress import CallProgress
-from penstock.mcp.results import NOTICE, Cursor, Notice, ToolResult, Untrusted, more
+from penstock.mcp.results import Quoting, more
 from penstock.mcp.tool_view import McpServices, ReadDesk, ToolView
 from penstock.mcp.tools.define import define
-from penstock.mcp.tools.tasks import Status, TaskId
+from penstock.mcp.tools.tasks import TaskId
 from penstock.mcp.waiting import MAX_WAIT, Wait
 from penstock.mcp.work import LATER_SECONDS, TaskWork, WorkStatus, changed_at
 from penstock.model.research import SearchState, TaskStatus
 from penstock.research.job_ids import log_of
-from penstock.research.views import TaskView
 from penstock.text.fence import fenced
+from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
+from penstock.wire.view import made
 
 MAX_LISTED = 50
 LISTED = 20
@@ -32,69 +34,12 @@ ABSTRACT_SHOWN = 400
 Shown = Literal["results", "errors", "searches"]
 
 
-class Work(BaseModel):
-    title: str
-    url: str
-    authors: list[str]
-    year: int | None
-    doi: str | None
-    arxiv_id: str | None
-    abstract: str | None
-    open_access_url: str | None
-    providers: list[str] = Field(description="Who found it.")
-    queries: list[str] = Field(description="Which queries found it.")
-    page: Literal["read", "waiting", "failed", "none"] = Field(
-        description="Whether its text was read: `read`, and get_page has it."
-    )
-    collection: str | None
-    document: str | None = Field(description="What get_page takes, with `collection`.")
-    untrusted: Untrusted = True
-
-
-class Trouble(BaseModel):
-    query: str
-    provider: str | None
-    url: str | None
-    reason: str
-
-
-class SearchLine(BaseModel):
-    id: str
-    number: int
-    query: str
-    state: Literal["queued", "running", "completed", "failed"]
-    providers: list[str]
-    found: int = Field(description="Results so far.")
-    reason: str | None = Field(description="Why it failed, or what cut it short.")
-
-
-class Budget(BaseModel):
-    pages: int | None
-    pages_used: int
-    seconds: float | None
-    seconds_left: float | None
-
-
-class TaskState(ToolResult):
-    task_id: str
-    question: str
-    status: Status
-    progress: str = Field(description="Finished searches of all: `2/3`.")
-    results: list[Work] = Field(description="What was found so far, each work once.")
-    total_results: int
-    errors: list[Trouble] = Field(description="What went wrong; the rest goes on.")
+@dataclass(slots=True, frozen=True)
+class TaskState(TaskView, Quoting):
     total_errors: int
-    searches: list[SearchLine]
     total_searches: int
-    show: Shown = Field(description="The list that `cursor` goes through.")
-    cursor: Cursor
-    waiting_for: list[str] = Field(description="What its queued jobs wait for.")
-    budget: Budget
-    version: int = Field(description="Give it as `since` to be told of the next change.")
-    next_poll: float | None = Field(
-        description="Seconds that `wait` should be next; null: it is finished."
-    )
-    notice: Notice = NOTICE
+    show: Shown
+    """The list that `cursor` goes through."""
 
     def in_words(self) -> str:
         told = (
@@ -135,7 +80,7 @@ def _error_line(error: Trouble) -> str:
     return f"- {where}, query {error.query!r}: {error.reason}"
 
 
-def _search_line(search: SearchLine) -> str:
+def _search_line(search: SearchView) -> str:
     line = f"- {search.number}. {search.query!r} {search.state}, {search.found} results"
     return f"{line}: {search.reason}" if search.reason else line
 
@@ -161,7 +106,7 @@ async def get_status(
         str | None,
         Field(pattern="^[0-9]{1,9}$", description="Of the answer before: what comes next."),
     ] = None,
-) -> Annotated[CallToolResult, TaskState]:
+) -> Annotated[CallToolResult, RootModel[TaskState]]:
     """Tell how a task stands: status, progress, what was found and what went wrong so far. To
     follow it, call with `wait` = 50 and `since` = the `version` of the answer before, until
     `status` is `completed`, `failed` or `paused`; with `until` = `end` it answers only once the
@@ -253,13 +198,14 @@ def _progress(view: TaskView) -> str:
 
 
 def _state(view: TaskView, show: Shown, start: int, count: int) -> TaskState:
-    told, end = view.as_dict(), start + count
-    totals = {f"total_{name}": len(told[name]) for name in ("errors", "searches")}
-    if show != "results":
-        told["cursor"] = str(end) if end < len(told[show]) else None
-    for name in ("errors", "searches"):
-        told[name] = told[name][start:end] if name == show else told[name][:FEW]
-    return TaskState.model_validate({**told, **totals, "show": show})
+    end = start + count
+    lists = {"errors": view.errors, "searches": view.searches}
+    shown: dict[str, Any] = {f"total_{name}": len(some) for name, some in lists.items()}
+    for name, some in lists.items():
+        shown[name] = some[start:end] if name == show else some[:FEW]
+        if name == show:
+            shown["cursor"] = str(end) if end < len(some) else None
+    return made(TaskState, view, show=show, **shown)
 
 
 class SearchWork(TaskWork):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 from mcp_types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import Field, RootModel
 
 from penstock.mcp.limits import fitting
-from penstock.mcp.results import Cursor, ToolResult, more
+from penstock.mcp.results import Fitted, ToolResult, more
 from penstock.mcp.tool_view import ReadDesk, WriteDesk
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.keys import Key, check_same, id_for
@@ -19,35 +21,27 @@ from penstock.research.service import (
     MAX_SECONDS,
     QUERY_LIMIT,
     QUESTION_LIMIT,
-    Mode,
 )
+from penstock.wire.tasks import Budget, Mode, Queued, Resumed, StoppedTask, TaskLine
+from penstock.wire.view import made
 
 MAX_LISTED = 100
 
 TaskId = Annotated[
     str, Field(min_length=1, max_length=64, description="What create_task answered.")
 ]
-Status = Literal["running", "completed", "failed", "paused"]
 
 
-class TaskCreated(ToolResult):
-    task_id: str = Field(description="Give it to every other tool of this task.")
-    question: str = Field(description="As it is stored: personal data is masked.")
-    status: Status
-    budget_pages: int | None
-    budget_seconds: float | None
+@dataclass(slots=True, frozen=True)
+class TaskCreated(TaskLine, ToolResult):
+    budget: Budget
 
     def in_words(self) -> str:
         return f"Task {self.task_id} is created. Give it searches with queue_searches."
 
 
-class SearchesQueued(ToolResult):
-    task_id: str
-    queued: int
-    skipped: int = Field(description="Queries that the task has already.")
-    search_ids: list[str] = Field(description="Of those queued.")
-    estimated_time: float = Field(description="Seconds until these are done, roughly.")
-
+@dataclass(slots=True, frozen=True)
+class SearchesQueued(Queued, ToolResult):
     def in_words(self) -> str:
         told = f"{self.queued} searches are queued, done in about {self.estimated_time:.0f} s."
         if self.skipped:
@@ -55,16 +49,8 @@ class SearchesQueued(ToolResult):
         return f'{told} Follow them with get_status(task_id="{self.task_id}", wait=50).'
 
 
-class StopResult(ToolResult):
-    task_id: str
-    mode: Mode
-    status: Status
-    cancelled: int = Field(description="Jobs that will not run.")
-    running: int = Field(description="Jobs that finish what they are at.")
-    searches_done: int
-    searches_left: int
-    resumable: bool = Field(description="Whether resume_task has anything to go on with.")
-
+@dataclass(slots=True, frozen=True)
+class StopResult(StoppedTask, ToolResult):
     def in_words(self) -> str:
         told = (
             f"Task {self.task_id} is {self.status}: {self.searches_done} searches done, "
@@ -73,26 +59,16 @@ class StopResult(ToolResult):
         return told + (" resume_task goes on with it." if self.resumable else "")
 
 
-class TaskResumed(ToolResult):
-    task_id: str
-    status: Status
-    queued: int = Field(description="Searches that go on.")
-
+@dataclass(slots=True, frozen=True)
+class TaskResumed(Resumed, ToolResult):
     def in_words(self) -> str:
         return f"Task {self.task_id} is {self.status}: {self.queued} searches go on."
 
 
-class TaskLine(BaseModel):
-    task_id: str
-    question: str
-    status: Status
-    progress: str = Field(description="Finished searches of all: `2/3`.")
-    created_at: float = Field(description="Seconds since 1970.")
-
-
-class TaskList(ToolResult):
-    tasks: list[TaskLine] = Field(description="The newest first.")
-    cursor: Cursor
+@dataclass(frozen=True, kw_only=True)
+class TaskList(Fitted):
+    tasks: Sequence[TaskLine]
+    """The newest first."""
 
     def in_words(self) -> str:
         if not self.tasks:
@@ -120,7 +96,7 @@ async def create_task(
         Field(gt=0, le=MAX_SECONDS, description="For how long it may search."),
     ] = None,
     key: Key = None,
-) -> Annotated[CallToolResult, TaskCreated]:
+) -> Annotated[CallToolResult, RootModel[TaskCreated]]:
     """Begin a research task: a question whose searches, results and errors are kept together, also
     when this conversation ends. It does nothing by itself; call queue_searches next."""
     await desk.admit()
@@ -133,13 +109,7 @@ async def create_task(
     )
     budgets = (budget_pages, task.budget_pages), (budget_seconds, task.budget_seconds)
     await check_same(desk, key, question, task.question, *budgets)
-    return TaskCreated(
-        task_id=task.id,
-        question=task.question,
-        status="running",
-        budget_pages=task.budget_pages,
-        budget_seconds=task.budget_seconds,
-    ).result()
+    return made(TaskCreated, await desk.task(task.id)).result()
 
 
 async def queue_searches(
@@ -166,7 +136,7 @@ async def queue_searches(
             "documents (what is stored here), or others that are set up; without: the usual ones.",
         ),
     ] = None,
-) -> Annotated[CallToolResult, SearchesQueued]:
+) -> Annotated[CallToolResult, RootModel[SearchesQueued]]:
     """Have a task search. It returns at once; the searches run on the server and read the pages
     they find. Follow them with get_status. More can be queued at any time, such as narrower queries
     once the first results are in. A query that the task has already is skipped."""
@@ -179,7 +149,7 @@ async def queue_searches(
         providers=providers,
         tenant=desk.tenant,
     )
-    return SearchesQueued.model_validate(queued.as_dict()).result()
+    return made(SearchesQueued, queued).result()
 
 
 async def stop_task(
@@ -192,26 +162,28 @@ async def stop_task(
             "and nothing more is stored."
         ),
     ] = "graceful",
-) -> Annotated[CallToolResult, StopResult]:
+) -> Annotated[CallToolResult, RootModel[StopResult]]:
     """Stop a task when its results are enough. It returns at once, and what was found stays. A
     stopped task takes no new searches until resume_task. One that is finished needs no stop."""
     stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
-    return StopResult.model_validate(stopped.as_dict()).result()
+    return made(StopResult, stopped).result()
 
 
-async def resume_task(desk: WriteDesk, task_id: TaskId) -> Annotated[CallToolResult, TaskResumed]:
+async def resume_task(
+    desk: WriteDesk, task_id: TaskId
+) -> Annotated[CallToolResult, RootModel[TaskResumed]]:
     """Go on with a stopped task: searches that were not finished run again, what was found stays.
     Harmless for a task that is not stopped."""
     await desk.admit()
     resumed = await desk.research.resume(task_id, tenant=desk.tenant)
-    return TaskResumed.model_validate(resumed.as_dict()).result()
+    return made(TaskResumed, resumed).result()
 
 
 async def list_tasks(
     desk: ReadDesk,
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
-) -> Annotated[CallToolResult, TaskList]:
+) -> Annotated[CallToolResult, RootModel[TaskList]]:
     """List research tasks with their status and progress, the newest first. Use it to find the
     task_id of an earlier task instead of beginning the same one again."""
 
@@ -219,7 +191,7 @@ async def list_tasks(
         found = await desk.research.tasks(tenant=desk.tenant, limit=count + 1, before=cursor)
         shown = found[:count]
         return TaskList(
-            tasks=[TaskLine.model_validate(one.as_dict()) for one in shown],
+            tasks=shown,
             cursor=shown[-1].task_id if len(found) > count else None,
         )
 

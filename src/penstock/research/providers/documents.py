@@ -29,7 +29,7 @@ class DocumentsProvider:
     name = lane = DOCUMENTS
 
     def __init__(self, documents: Documents) -> None:
-        self._library = documents
+        self._documents = documents
 
     async def search(
         self, asking: ProviderContext, query: str, limit: int, start: str | None = None
@@ -38,7 +38,7 @@ class DocumentsProvider:
         if start is not None:
             raise ValidationError("a search of the documents has one page only")
         most = min(MAX_HITS, limit * PASSAGES)
-        found = await self._library.search(asked, tenant=asking.tenant, limit=most)
+        found = await self._documents.search(asked, tenant=asking.tenant, limit=most)
         best: dict[str, Finding] = {}
         for passage in found.passages:
             finding = _finding(passage, found.note)
@@ -47,7 +47,7 @@ class DocumentsProvider:
 
 
 def _finding(passage: Passage, note: str) -> Finding:
-    collection, document = passage.document.collection, passage.document.id
+    collection, document = passage.collection, passage.document
     source = passage.source
     path = f"collections/{quote(collection, safe='')}/documents/{quote(document, safe='')}"
     return Finding(

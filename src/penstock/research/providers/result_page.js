@@ -13,10 +13,10 @@
 //   nothing  whether it says that nothing was found
 //   mark     what tells this page from another
 (engine, unlike, wait, quiet) => {
-  const MOST_ROWS = 200;
-  const MOST_SIGNS = 4000;
+  const MAX_ROWS = 200;
+  const MAX_CHARACTERS = 4000;
 
-  const cut = (text) => (text === null || text === undefined ? null : text.slice(0, MOST_SIGNS));
+  const cut = (text) => (text === null || text === undefined ? null : text.slice(0, MAX_CHARACTERS));
 
   const value = (row, place) => {
     if (!place) return null;
@@ -44,7 +44,7 @@
   };
 
   const read = () => {
-    const found = [...document.querySelectorAll(engine.result)].slice(0, MOST_ROWS);
+    const found = [...document.querySelectorAll(engine.result)].slice(0, MAX_ROWS);
     const rows = found.map((row) => ({
       title: value(row, engine.title),
       link: value(row, engine.link),
@@ -55,7 +55,7 @@
       next: nextPlace(),
       captcha: engine.captcha.find(isThere) ?? null,
       nothing: engine.no_results.some(isThere),
-      mark: rows.map((row) => row.link).join(" ").slice(0, MOST_SIGNS),
+      mark: rows.map((row) => row.link).join(" ").slice(0, MAX_CHARACTERS),
     };
   };
 

@@ -6,12 +6,12 @@ from typing import Literal
 
 from fastapi import Request
 
-from penstock.api.tenant_view import Changed
 from penstock.ports.queue import JobFilter
 from penstock.server.dashboard.pages import Flash
 from penstock.server.dashboard.session import PageContext
 from penstock.server.problems import Problem
 from penstock.server.routes.jobs import change_jobs
+from penstock.wire.jobs import ChangedJobs
 
 Act = Literal["cancel", "redrive", "discard"]
 DONE: dict[Act, str] = {"cancel": "cancelled", "redrive": "queued again", "discard": "discarded"}
@@ -33,12 +33,12 @@ async def change(request: Request, visit: PageContext, what: Act, where: JobFilt
     return _told(what, await change_jobs(request, visit.desk, visit.caller, what, where))
 
 
-def _told(what: Act, changed: Changed) -> Flash:
-    count = len(changed.ids)
+def _told(what: Act, changed: ChangedJobs) -> Flash:
+    count = changed.count
     said = f"{count:,} {'job' if count == 1 else 'jobs'} {DONE[what]}."
     if changed.refused:
         said += f" {len(changed.refused):,} skipped:"
-        said += "".join(f"\n{job_id}: {why}" for job_id, why in changed.refused[:REASONS])
+        said += "".join(f"\n{one.id}: {one.why}" for one in changed.refused[:REASONS])
         if len(changed.refused) > REASONS:
             said += "\n..."
     return Flash("good" if count else "bad", said)

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any
 
 from fastapi import Request
 
@@ -32,8 +33,14 @@ REST = 4
 Render = Callable[[], Awaitable[str]]
 
 
-def live(request: Request, render: Render) -> EventStream:
-    """The stream of a page's live part."""
+def live(
+    request: Request, template: str, look: Callable[[], Awaitable[dict[str, Any]]]
+) -> EventStream:
+    """The stream of a page's live part: a template, and what it is rendered with."""
+
+    async def render() -> str:
+        return part(request, template, **await look())
+
     seen = request.headers.get("last-event-id")
     return stream(request, _parts(request, render, seen))
 

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from penstock.ports.access import AccessStore
 from penstock.server.answer_json import reply
 from penstock.server.callers import Admin
-from penstock.server.operator_schemas import ActionPage
 from penstock.server.queries import Before
+from penstock.wire.operators import ActionPage
 
 routes = APIRouter(tags=["actions"])
 
@@ -28,4 +28,4 @@ async def actions(
     access: AccessStore = request.app.state.access
     found = await access.actions(limit, before, tenant)
     following = found[-1].id if len(found) == limit else None
-    return reply({"actions": [one.as_dict() for one in found], "next": following})
+    return reply(ActionPage(actions=found, next=following))

@@ -22,15 +22,16 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.research.job_ids import new_task_id
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply
-from penstock.server.answer_schemas import AnswerOut, AnswerPage, Ask
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
 from penstock.server.dependencies import AskDesk, ReadDesk, WriteDesk
 from penstock.server.events import event
 from penstock.server.idempotency import REPLAYED, digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
+from penstock.server.schemas import Ask
 from penstock.server.streams import END, Resume, check_room, described, stream, version_of
+from penstock.wire.answers import AnswerAtVersion, AnswerPage, line_of
 
 routes = APIRouter(tags=["answers"])
 
@@ -45,7 +46,7 @@ SETTLE_SECONDS = 5.0
 @routes.post(
     "/v1/answers",
     status_code=201,
-    responses={201: {"model": AnswerOut}, 200: STREAM[200]},
+    responses={201: {"model": AnswerAtVersion}, 200: STREAM[200]},
     openapi_extra=takes(Ask),
 )
 async def ask(
@@ -59,9 +60,7 @@ async def ask(
     """Have a question answered. Once this answers, the answer will be made, whoever hangs up. 201
     once it is over, or as it stands after `wait`. With `Accept: text/event-stream` it is 200, and
     a stream of its events as they come, which /v1/answers/{answer_id}/events goes on with."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, Ask)
+    new, body = await json_body(request, Ask)
     streamed = SSE in request.headers.get("accept", "").lower()
     if streamed:
         check_room(request)  # nothing is made for who cannot be told
@@ -88,7 +87,7 @@ async def ask(
         return stream(request, _events(desk, made, None), headers)
     seconds = min(wait, request.app.state.config.deadline_seconds)
     view = await _over(request, desk, made, seconds)
-    return reply(view.as_dict(), 201, **headers)
+    return reply(view, 201, **headers)
 
 
 async def _over(request: Request, desk: TenantView, answer_id: str, seconds: float) -> AnswerView:
@@ -109,10 +108,10 @@ async def answers(
     """The newest first."""
     found = await desk.answers.answers(tenant=desk.tenant, limit=limit, before=before)
     following = found[-1].id if len(found) == limit else None
-    return reply({"answers": [one.as_line() for one in found], "next": following})
+    return reply(AnswerPage(answers=[line_of(one) for one in found], next=following))
 
 
-@routes.get("/v1/answers/{answer_id:name}", responses={200: {"model": AnswerOut}})
+@routes.get("/v1/answers/{answer_id:name}", responses={200: {"model": AnswerAtVersion}})
 async def answer(
     request: Request,
     desk: ReadDesk,
@@ -127,16 +126,16 @@ async def answer(
         found = await long_poll(request, desk.answer(answer_id, wait=seconds, since=since))
     if found is None:  # nobody waits, or the server is told to stop
         found = await desk.answer(answer_id)
-    return reply(found.as_dict())
+    return reply(found)
 
 
-@routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerOut}})
+@routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerAtVersion}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, answer_id: str) -> Response:
     """Give a question up; the answer as it stands then, which may have been over just before. A key
     without the scope `read` is told its `answer_id` and `state`."""
     async with acting(request, caller, "answer.cancel", named(answer_id)):
         await desk.answers.cancel(answer_id, tenant=desk.tenant)
-    return for_caller(reply((await desk.answer(answer_id)).as_dict()), caller)
+    return for_caller(reply(await desk.answer(answer_id)), caller)
 
 
 @routes.get("/v1/answers/{answer_id:name}/events", responses=STREAM, response_class=Response)
@@ -157,9 +156,9 @@ async def _events(desk: TenantView, answer_id: str, resume: str | None) -> Async
     answer = view.answer
     if since is None or since > view.version:  # of a log that is gone by now: from the beginning
         since = 0
-        yield event("reset", view.as_dict(), "0")
+        yield event("reset", view, "0")
     elif resume is None:
-        yield event("asked", answer.as_line(), "0")
+        yield event("asked", line_of(answer), "0")
     while True:
         wait = _patience(desk, answer)
         told_now = await desk.answers.events(answer_id, since, wait=wait, tenant=desk.tenant)

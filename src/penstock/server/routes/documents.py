@@ -20,16 +20,9 @@ from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
 from penstock.server.queries import long_poll
-from penstock.server.schemas import (
-    AddedDocuments,
-    Chunks,
-    DocumentOut,
-    DocumentPage,
-    NewDocument,
-    Upsert,
-    Upserted,
-)
+from penstock.server.schemas import NewDocument, Upsert
 from penstock.server.uploads import FIELDS, FORM, receive
+from penstock.wire.documents import AddedDocuments, Chunks, DocumentPage, Upserted
 
 routes = APIRouter(tags=["documents"])
 
@@ -97,7 +90,7 @@ async def _add_files(request: Request, desk: TenantView) -> Response:
 def _accepted(documents: list[Document]) -> Response:
     first = documents[0].ref
     where = at("documents", first.id) + _in(first.collection)
-    return reply({"documents": [one.as_dict() for one in documents]}, 202, location=where)
+    return reply(AddedDocuments(documents), 202, location=where)
 
 
 def _in(collection: str) -> str:
@@ -117,22 +110,22 @@ async def documents(
         tenant=desk.tenant, collection=collection, states=state, limit=limit, before=before
     )
     following = found[-1].generation if len(found) == limit else None
-    return reply({"documents": [one.as_dict() for one in found], "next": following})
+    return reply(DocumentPage(found, following))
 
 
-@routes.get("/v1/documents/{document_id:name}", responses={200: {"model": DocumentOut}})
+@routes.get("/v1/documents/{document_id:name}", responses={200: {"model": Document}})
 async def document(
     desk: ReadDesk, document_id: str, collection: Collection = "default"
 ) -> Response:
     """How far it is, what was masked in it, and what went wrong."""
-    return reply((await desk.document(document_id, collection)).as_dict())
+    return reply(await desk.document(document_id, collection))
 
 
 @routes.get("/v1/documents/{document_id:name}/chunks", responses={200: {"model": Chunks}})
 async def chunks(desk: ReadDesk, document_id: str, collection: Collection = "default") -> Response:
     """What of it can be found, in order."""
     found = await desk.documents.chunks(document_id, collection=collection, tenant=desk.tenant)
-    return reply({"chunks": [chunk.as_dict() for chunk in found]})
+    return reply(Chunks(found))
 
 
 @routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)
@@ -153,7 +146,7 @@ async def delete(
 @routes.post(
     "/v1/documents/{document_id:name}/retry",
     status_code=202,
-    responses={202: {"model": DocumentOut}},
+    responses={202: {"model": Document}},
 )
 async def retry(
     request: Request,
@@ -173,7 +166,7 @@ async def retry(
                 document_id, collection=collection, tenant=desk.tenant
             )
         where = at("documents", ref.id) + _in(ref.collection)
-        return reply(again.as_dict(), 202, location=where)
+        return reply(again, 202, location=where)
 
     again = await once(request, desk.tenant, fingerprint(request), make)
     return for_caller(again, caller)
@@ -219,7 +212,7 @@ async def upsert(
 
 def _failed(document: Document, *also: str) -> Problem:
     said = str((document.error or {}).get("message") or document.message)
-    return Problem(422, "document-failed", "; ".join([said, *also]), document=document.as_dict())
+    return Problem(422, "document-failed", "; ".join([said, *also]), document=document)
 
 
 async def _searchable(request: Request, desk: TenantView, accepted: Document) -> Response:
@@ -239,9 +232,9 @@ async def _searchable(request: Request, desk: TenantView, accepted: Document) ->
     if done is None:
         document = await desk.document(ref.id, ref.collection)
         job = await desk.job_of(document)
-        body = {"document": document.as_dict(), "job": None if job is None else job.id}
+        body = Upserted(document, None if job is None else job.id)
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(body, 202, location=where if job is None else at("jobs", job.id))
     if done.state is DocumentState.FAILED:
         raise _failed(done)
-    return reply({"document": done.as_dict(), "job": None})
+    return reply(Upserted(done, None))

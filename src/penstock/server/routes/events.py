@@ -7,7 +7,6 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import asdict
 from typing import Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -22,11 +21,11 @@ from penstock.model.research import TaskStatus
 from penstock.ports.queue import FEED_SECONDS, FeedEntry
 from penstock.research.job_ids import SEARCH
 from penstock.research.job_ids import log_of as task_log
-from penstock.research.views import TaskView
 from penstock.server.dependencies import ReadDesk
 from penstock.server.events import event
 from penstock.server.routes.documents import Collection
 from penstock.server.streams import END, Resume, described, stream, version_of
+from penstock.wire.tasks import TaskView
 
 routes = APIRouter(tags=["events"])
 
@@ -53,7 +52,7 @@ class StreamState(NamedTuple):
     finished: bool
 
     def as_dict(self) -> dict[str, Any]:
-        return {self.what: self.thing.as_dict()}
+        return {self.what: self.thing}
 
 
 class Subject(NamedTuple):
@@ -145,7 +144,7 @@ async def _of_log(desk: TenantView, subject: Subject, since: int | None) -> Asyn
                 since = newest
             for change in changes:
                 since, due = change.version, due or subject.may_end(change)
-                yield event("change", asdict(change), str(since))
+                yield event("change", change, str(since))
         if due and not looked:
             continue
         if not seen.finished:
@@ -179,7 +178,7 @@ async def _of_tenant(
             if resume is not None:
                 # From the end that was noted first: what happens meanwhile is told twice.
                 newest = await desk.documents.documents(tenant=desk.tenant, limit=SNAPSHOT)
-                snapshot = {"documents": [one.as_dict() for one in newest]}
+                snapshot = {"documents": newest}
                 yield event("reset", snapshot, _id(after, desk.app.queue.now()))
         try:
             async with desk.app.feeds.follow(desk.tenant, after) as batches:
@@ -202,7 +201,7 @@ class EventCache:
     def event(self, tenant: str, fed: FeedEntry) -> bytes:
         known = self._events.get((tenant, fed.position))
         if known is None:
-            known = event("change", asdict(fed.change), _id(fed.position, fed.change.at))
+            known = event("change", fed.change, _id(fed.position, fed.change.at))
             self._events[tenant, fed.position] = known
             if len(self._events) > TOLD:
                 self._events.popitem(last=False)

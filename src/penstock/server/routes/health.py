@@ -10,7 +10,7 @@ from starlette.responses import Response
 from penstock.errors import PenstockError
 from penstock.server.answer_json import reply
 from penstock.server.dependencies import AdminDesk
-from penstock.server.schemas import Alive, Ready
+from penstock.wire.operators import Alive, Ready
 
 routes = APIRouter(tags=["health"])
 
@@ -20,7 +20,7 @@ CHECK_SECONDS = 5.0
 @routes.get("/healthz", responses={200: {"model": Alive}})
 async def alive() -> Response:
     """The process answers."""
-    return reply({"status": "ok"})
+    return reply(Alive())
 
 
 @routes.get("/readyz", responses={200: {"model": Ready}, 503: {"model": Ready}})
@@ -36,9 +36,7 @@ async def ready(request: Request) -> Response:
         except (PenstockError, TimeoutError) as error:
             checks[name] = f"no: {type(error).__name__}"
     good = all(said == "ok" for said in checks.values())
-    return reply(
-        {"status": "ready" if good else "not ready", "checks": checks}, 200 if good else 503
-    )
+    return reply(Ready("ready" if good else "not ready", checks), 200 if good else 503)
 
 
 async def _queue(request: Request) -> None:

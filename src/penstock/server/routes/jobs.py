@@ -9,33 +9,23 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.api.tenant_view import Changed, TenantView, What, dead_letters
+from penstock.api.tenant_view import TenantView, What, dead_letters
 from penstock.errors import WaitTimeout
 from penstock.model.access import Caller
 from penstock.model.ids import new_id
-from penstock.model.job import Job, JobState, Priority
+from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply, written
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
 from penstock.server.dependencies import ReadDesk, WriteDesk
 from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
-from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
 from penstock.server.queries import Before, long_poll
-from penstock.server.schemas import (
-    Cancelled,
-    Discarded,
-    JobOut,
-    JobPage,
-    JobSelector,
-    NewJobBody,
-    PriorityName,
-    Redriven,
-    State,
-)
+from penstock.server.schemas import JobSelector, NewJobBody
+from penstock.wire.jobs import ChangedJobs, DeadGroups, JobPage, JobView
 
 routes = APIRouter(tags=["jobs"])
 
@@ -54,15 +44,13 @@ Wait = Annotated[
 @routes.post(
     "/v1/jobs",
     status_code=202,
-    responses={202: {"model": JobOut}},
+    responses={202: {"model": JobView}},
     openapi_extra=takes(NewJobBody),
 )
 async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
     its `id` and `state`."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, NewJobBody)
+    new, body = await json_body(request, NewJobBody)
 
     async def make(made: str) -> Response:
         await request.app.state.depth.check(desk.tenant)
@@ -79,7 +67,7 @@ async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response
             max_retries=new.max_retries,
             log=new.log,
         )
-        return reply(job.as_dict(), 202, location=at("jobs", job.id))
+        return reply(job, 202, location=at("jobs", job.id))
 
     stored = await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_id())
     return for_caller(stored, caller)
@@ -88,7 +76,7 @@ async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response
 @routes.get("/v1/jobs", responses={200: {"model": JobPage}})
 async def jobs(
     desk: ReadDesk,
-    state: Annotated[list[State] | None, Query()] = None,
+    state: Annotated[list[JobState] | None, Query()] = None,
     kind: Annotated[str | None, Query(max_length=200, description="`ingest.*` is one too.")] = None,
     log: Annotated[str | None, Query(max_length=512)] = None,
     parent: Annotated[str | None, Query(max_length=64)] = None,
@@ -102,7 +90,7 @@ async def jobs(
 ) -> Response:
     """The newest first; every filter that is given must match."""
     where = JobFilter(
-        states=None if state is None else [JobState(one) for one in state],
+        states=state,
         kind=kind,
         log=log,
         parent_id=parent,
@@ -124,7 +112,7 @@ async def _page(desk: TenantView, where: JobFilter, limit: int, before: str | No
         some = await desk.jobs(where, wanted, before)
         more = len(some) == wanted
         # Beside the event loop: fifty large payloads are megabytes of JSON.
-        texts = await asyncio.to_thread(lambda jobs: [written(job.as_dict()) for job in jobs], some)
+        texts = await asyncio.to_thread(lambda jobs: [written(job) for job in jobs], some)
         before = some[-1].id if some else before
         found += texts
         size += sum(map(len, texts))
@@ -133,13 +121,13 @@ async def _page(desk: TenantView, where: JobFilter, limit: int, before: str | No
     return Response(body, media_type="application/json")
 
 
-@routes.get("/v1/jobs/{job_id:name}", responses={200: {"model": JobOut}})
+@routes.get("/v1/jobs/{job_id:name}", responses={200: {"model": JobView}})
 async def job(request: Request, desk: ReadDesk, job_id: str, wait: Wait = 0.0) -> Response:
     """The job as it stands; with `wait`, as soon as it is finished, or as it stands then."""
     found = await desk.job(job_id)  # at once where there is none
     if wait and not found.state.finished:
         found = await _finished(request, desk, found, wait)
-    return reply(found.as_dict())
+    return reply(found)
 
 
 async def _finished(request: Request, desk: TenantView, found: Job, wait: float) -> Job:
@@ -151,7 +139,7 @@ async def _finished(request: Request, desk: TenantView, found: Job, wait: float)
     return ended or await desk.job(found.id)
 
 
-@routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
+@routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobView}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Cancel a job, and its children that are not detached; the job as it stands then, which may
     have finished just before. A key without the scope `read` is told its `id` and `state`."""
@@ -159,29 +147,28 @@ async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str)
         await desk.job(job_id)
         job = await desk.cancel(job_id)
         deed.detail["state"] = str(job.state)
-    return for_caller(reply(job.as_dict()), caller)
+    return for_caller(reply(job), caller)
 
 
 @routes.post(
-    "/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(JobSelector)
+    "/v1/jobs/cancel", responses={200: {"model": ChangedJobs}}, openapi_extra=takes(JobSelector)
 )
 async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
-    changed = await change_jobs(request, desk, caller, "cancel", await _which(request))
-    return reply({"cancelled": len(changed.ids), "not": _refusals(changed)})
+    return reply(await change_jobs(request, desk, caller, "cancel", await _which(request)))
 
 
-@routes.post("/v1/jobs/{job_id:name}/again", status_code=202, responses={202: {"model": JobOut}})
-async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
+@routes.post("/v1/jobs/{job_id:name}/rerun", status_code=202, responses={202: {"model": JobView}})
+async def rerun(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
-    parent, stays as it is. A key without the scope `read` is told its `id` and `state`."""
+    `rerun_of`, stays as it is. A key without the scope `read` is told its `id` and `state`."""
 
     async def make(made: str) -> Response:
-        async with acting(request, caller, "job.again", named(job_id)) as deed:
+        async with acting(request, caller, "job.rerun", named(job_id)) as deed:
             await request.app.state.depth.check(desk.tenant)
-            new = await desk.again(job_id, new_id=made)
+            new = await desk.rerun(job_id, new_id=made)
             deed.detail["new"] = new.id
-        return reply(new.as_dict(), 202, location=at("jobs", new.id))
+        return reply(new, 202, location=at("jobs", new.id))
 
     stored = await once(request, desk.tenant, fingerprint(request), make, new_id())
     return for_caller(stored, caller)
@@ -203,48 +190,47 @@ async def failed(
 @routes.get("/v1/dead-letters/groups", responses={200: {"model": DeadGroups}})
 async def groups(desk: ReadDesk) -> Response:
     """Dead letters by kind and type of error, the most frequent first; 1,000 groups at most."""
-    return reply({"groups": [asdict(one) for one in await desk.dead_groups()]})
+    return reply(DeadGroups(await desk.dead_groups()))
 
 
 @routes.post(
     "/v1/dead-letters/redrive",
-    responses={200: {"model": Redriven}},
+    responses={200: {"model": ChangedJobs}},
     openapi_extra=takes(JobSelector),
 )
 async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
     await request.app.state.depth.check(desk.tenant)
-    return _changed("redriven", await change_jobs(request, desk, caller, "redrive", where))
+    return reply(await change_jobs(request, desk, caller, "redrive", where))
 
 
 @routes.post(
     "/v1/dead-letters/discard",
-    responses={200: {"model": Discarded}},
+    responses={200: {"model": ChangedJobs}},
     openapi_extra=takes(JobSelector),
 )
 async def discard(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Delete dead letters for good."""
     where = await _which(request)
-    return _changed("discarded", await change_jobs(request, desk, caller, "discard", where))
+    return reply(await change_jobs(request, desk, caller, "discard", where))
 
 
 async def change_jobs(
     request: Request, desk: TenantView, caller: Caller, what: What, where: JobFilter
-) -> Changed:
+) -> ChangedJobs:
     """Do it to all that match, and record that it was done."""
     parts = {name: value for name, value in asdict(where).items() if value is not None}
     if where.ids is not None:
         parts["ids"] = len(where.ids)
     async with acting(request, caller, f"jobs.{what}", ALL, which=parts) as deed:
         changed = await desk.change(what, where)
-        deed.changed(changed.ids, len(changed.refused))
+        deed.changed(changed)
     return changed
 
 
 async def _which(request: Request) -> JobFilter:
-    require(request, "application/json")
-    which = parse(await whole(request), JobSelector)
+    which, _ = await json_body(request, JobSelector)
     given = which.model_dump(exclude={"all"}, exclude_none=True)
     if bool(given) == which.all:
         raise Problem(
@@ -257,12 +243,3 @@ async def _which(request: Request) -> JobFilter:
     if "priority" in given:
         given["priority"] = Priority.parse(given["priority"])
     return JobFilter(**given)
-
-
-def _refusals(changed: Changed) -> list[dict[str, str]]:
-    return [{"id": job_id, "why": why} for job_id, why in changed.refused]
-
-
-def _changed(done: str, changed: Changed) -> Response:
-    count = len(changed.ids)
-    return reply({done: count, "not": _refusals(changed), "count": count, "ids": changed.ids})

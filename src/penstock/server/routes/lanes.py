@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from penstock.api.overview import lane_view
 from penstock.api.tenant_view import TenantView
 from penstock.errors import LaneNotFound
 from penstock.model.access import KeyScope
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Admin, Reader
 from penstock.server.dependencies import AdminDesk, ReadDesk
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
-from penstock.server.schemas import LaneOut, Lanes, Limits
+from penstock.server.schemas import Limits
+from penstock.wire.operators import LaneList, LaneView
 
 routes = APIRouter(tags=["lanes"])
 
 
-@routes.get("/v1/lanes", responses={200: {"model": Lanes}})
+@routes.get("/v1/lanes", responses={200: {"model": LaneList}})
 async def lanes(desk: ReadDesk, caller: Reader) -> Response:
     """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks. Those of hosts
     are for admins: their names tell what other tenants fetch."""
     seen = await desk.lanes(hosts=KeyScope.ADMIN in caller.scopes)
-    return reply({"lanes": [asdict(lane) for lane in seen]})
+    return reply(LaneList([lane_view(lane) for lane in seen]))
 
 
-@routes.post("/v1/lanes/{name:name}/pause", responses={200: {"model": LaneOut}})
+@routes.post("/v1/lanes/{name:name}/pause", responses={200: {"model": LaneView}})
 async def pause(request: Request, desk: AdminDesk, caller: Admin, name: str) -> Response:
     """Let nothing start in a lane until it is resumed."""
     async with acting(request, caller, "lane.pause", name):
@@ -38,7 +38,7 @@ async def pause(request: Request, desk: AdminDesk, caller: Admin, name: str) -> 
     return await _lane(desk, name)
 
 
-@routes.post("/v1/lanes/{name:name}/resume", responses={200: {"model": LaneOut}})
+@routes.post("/v1/lanes/{name:name}/resume", responses={200: {"model": LaneView}})
 async def resume(request: Request, desk: AdminDesk, caller: Admin, name: str) -> Response:
     """Lift a pause, or a block by refused credentials."""
     async with acting(request, caller, "lane.resume", name):
@@ -47,23 +47,23 @@ async def resume(request: Request, desk: AdminDesk, caller: Admin, name: str) ->
 
 
 @routes.patch(
-    "/v1/lanes/{name:name}", responses={200: {"model": LaneOut}}, openapi_extra=takes(Limits)
+    "/v1/lanes/{name:name}", responses={200: {"model": LaneView}}, openapi_extra=takes(Limits)
 )
 async def limit(request: Request, desk: AdminDesk, caller: Admin, name: str) -> Response:
     """Give a lane other limits, for all processes and until they are taken back: null stands for
     what is configured. What is not named stays as it is. Part of a rate is completed from what is
     configured."""
-    require(request, "application/json")
-    changes = parse(await whole(request), Limits).model_dump(exclude_unset=True)
+    given, _ = await json_body(request, Limits)
+    changes = given.model_dump(exclude_unset=True)
     if not changes:
         raise Problem(422, "invalid", f"give at least one of {', '.join(Limits.model_fields)}")
     async with acting(request, caller, "lane.limit", name, limits=changes):
         lane = await desk.app.limit_lane(name, changes)
-    return reply(asdict(lane))
+    return reply(lane_view(lane))
 
 
 async def _lane(desk: TenantView, name: str) -> Response:
     for lane in await desk.app.lane_infos():
         if lane.name == name:
-            return reply(asdict(lane))
+            return reply(lane_view(lane))
     raise LaneNotFound(name)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from penstock.server.answer_json import reply
 from penstock.server.dependencies import AdminDesk
-from penstock.server.schemas import PeriodicKinds
+from penstock.wire.jobs import PeriodicKinds
 
 routes = APIRouter(tags=["jobs"])
 
@@ -18,4 +16,4 @@ routes = APIRouter(tags=["jobs"])
 async def periodic(desk: AdminDesk) -> Response:
     """The kinds that the clock enqueues, as worker processes last told: schedule, last and next
     tick, jobs of earlier ticks that are unfinished."""
-    return reply({"periodic": [asdict(kind) for kind in await desk.app.periodic()]})
+    return reply(PeriodicKinds(await desk.app.periodic()))

@@ -5,26 +5,27 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from penstock.retrieval.search import SearchResult
 from penstock.server.answer_json import reply
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.dependencies import ReadDesk
 from penstock.server.draining import while_connected
 from penstock.server.openapi import takes
-from penstock.server.schemas import Found, Question
+from penstock.server.schemas import Question
+from penstock.wire.view import fields_of
 
 routes = APIRouter(tags=["documents"])
 
 
 @routes.post(
     "/v1/search",
-    responses={200: {"model": Found}},
+    responses={200: {"model": SearchResult}},
     openapi_extra=takes(Question),
 )
 async def search(request: Request, desk: ReadDesk) -> Response:
     """The passages that answer a question best. `mode` is `text`, and `note` says why, while the
     embedder cannot be reached."""
-    require(request, "application/json")
-    asked = parse(await whole(request), Question)
+    asked, _ = await json_body(request, Question)
     result = await while_connected(
         request.receive,
         desk.documents.search(
@@ -36,8 +37,9 @@ async def search(request: Request, desk: ReadDesk) -> Response:
             limit=asked.limit,
         ),
     )
-    found = result.as_dict()
-    if not asked.explain:
-        for passage in found["passages"]:
-            del passage["why"]
-    return reply(found)
+    if asked.explain:
+        return reply(result)
+    passages = [fields_of(one) for one in result.passages]
+    for passage in passages:
+        del passage["why"]
+    return reply({**fields_of(result), "passages": passages})

@@ -11,26 +11,16 @@ from starlette.responses import Response
 from penstock.api.tenant_view import TenantView
 from penstock.research.job_ids import new_task_id
 from penstock.research.service import MAX_LISTED, MAX_WAIT, Format
-from penstock.research.views import TaskView
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, reply
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
 from penstock.server.dependencies import ReadDesk, WriteDesk
 from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
-from penstock.server.task_schemas import (
-    NewSearches,
-    NewTask,
-    PageOut,
-    Queued,
-    Resumed,
-    Stopped,
-    StopTask,
-    TaskOut,
-    Tasks,
-)
+from penstock.server.schemas import NewSearches, NewTask, StopTask
+from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, Tasks, TaskView
 
 routes = APIRouter(tags=["tasks"])
 
@@ -49,13 +39,11 @@ Cursor = Annotated[str | None, Query(max_length=512, description="`cursor` of th
 
 
 @routes.post(
-    "/v1/tasks", status_code=201, responses={201: {"model": TaskOut}}, openapi_extra=takes(NewTask)
+    "/v1/tasks", status_code=201, responses={201: {"model": TaskView}}, openapi_extra=takes(NewTask)
 )
 async def create(request: Request, desk: WriteDesk) -> Response:
     """A new task, without searches yet."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, NewTask)
+    new, body = await json_body(request, NewTask)
 
     async def make(made: str) -> Response:
         task = await desk.research.create(
@@ -66,7 +54,7 @@ async def create(request: Request, desk: WriteDesk) -> Response:
             tenant=desk.tenant,
         )
         view = await desk.research.status(task.id, tenant=desk.tenant)
-        return reply(view.as_dict(), 201, location=at("tasks", task.id))
+        return reply(view, 201, location=at("tasks", task.id))
 
     return await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_task_id())
 
@@ -80,9 +68,7 @@ async def create(request: Request, desk: WriteDesk) -> Response:
 async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Response:
     """Add searches to a task; queries that it has already are skipped. Once this answers 202 they
     are never lost. A task that is paused takes none (409): resume it first."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, NewSearches)
+    new, body = await json_body(request, NewSearches)
 
     async def make(_made: str) -> Response:
         await request.app.state.depth.check(desk.tenant)
@@ -94,7 +80,7 @@ async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Respo
             providers=new.providers,
             tenant=desk.tenant,
         )
-        return reply(queued.as_dict(), 202, location=at("tasks", task_id))
+        return reply(queued, 202, location=at("tasks", task_id))
 
     return await once(request, desk.tenant, fingerprint(request, digest(body)), make)
 
@@ -108,10 +94,10 @@ async def tasks(
     """The newest first."""
     found = await desk.research.tasks(tenant=desk.tenant, limit=limit, before=before)
     following = found[-1].task_id if len(found) == limit else None
-    return reply({"tasks": [one.as_dict() for one in found], "next": following})
+    return reply(Tasks(tasks=found, next=following))
 
 
-@routes.get("/v1/tasks/{task_id:name}", responses={200: {"model": TaskOut}})
+@routes.get("/v1/tasks/{task_id:name}", responses={200: {"model": TaskView}})
 async def task(
     request: Request,
     desk: ReadDesk,
@@ -130,21 +116,20 @@ async def task(
         found = await long_poll(request, waiting)
     if found is None:  # nobody waits, or the server is told to stop
         found = await desk.task(task_id, **shown)
-    return reply(found.as_dict())
+    return reply(found)
 
 
 @routes.post(
     "/v1/tasks/{task_id:name}/stop",
-    responses={200: {"model": Stopped}},
+    responses={200: {"model": StoppedTask}},
     openapi_extra=takes(StopTask),
 )
 async def stop(request: Request, desk: WriteDesk, caller: Writer, task_id: str) -> Response:
     """Stop a task, at once; what is left of it can be resumed. Queued jobs are cancelled."""
-    require(request, "application/json")
-    mode = parse(await whole(request), StopTask).mode
+    mode = (await json_body(request, StopTask))[0].mode
     async with acting(request, caller, "task.stop", named(task_id), mode=mode):
         stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
-    return reply(stopped.as_dict())
+    return reply(stopped)
 
 
 @routes.post("/v1/tasks/{task_id:name}/resume", responses={200: {"model": Resumed}})
@@ -153,7 +138,7 @@ async def resume(request: Request, desk: WriteDesk, caller: Writer, task_id: str
     async with acting(request, caller, "task.resume", named(task_id)):
         await request.app.state.depth.check(desk.tenant)
         resumed = await desk.research.resume(task_id, tenant=desk.tenant)
-    return reply(resumed.as_dict())
+    return reply(resumed)
 
 
 @routes.get("/v1/tasks/{task_id:name}/export", responses=EXPORTED, response_class=Response)
@@ -170,7 +155,7 @@ async def exported(desk: TenantView, task_id: str, format: Format) -> Response: 
     return Response(text.encode("utf-8", "replace"), media_type=media, headers=headers)
 
 
-@routes.get("/v1/pages", responses={200: {"model": PageOut}})
+@routes.get("/v1/pages", responses={200: {"model": PageText}})
 async def page(
     desk: ReadDesk,
     document: Annotated[
@@ -188,4 +173,4 @@ async def page(
     found = await desk.research.page(
         document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
     )
-    return reply(found.as_dict())
+    return reply(found)

@@ -32,6 +32,7 @@ INSERT INTO penstock.queue (id) VALUES (gen_random_uuid());
 --   waits_lane  the lane, not its own, that a scheduled job waits for
 --   payload, result, error   JSON as text: as it was written, also where jsonb would refuse it
 --   attached  a child that is cancelled with its parent
+--   rerun_of  the id of the job that it repeats
 --   history a JSON record per ended run
 --   lines   what handlers logged with ctx.log, the last 64 KiB: a JSON array in each line (see
 --           penstock.model.job_log); null where they have logged nothing
@@ -63,6 +64,7 @@ CREATE TABLE penstock.jobs (
     key         text COLLATE "C",
     log         text COLLATE "C",
     parent_id   text COLLATE "C",
+    rerun_of    text COLLATE "C",
     attempts    integer NOT NULL DEFAULT 0,
     crashes     integer NOT NULL DEFAULT 0,
     releases    integer NOT NULL DEFAULT 0,

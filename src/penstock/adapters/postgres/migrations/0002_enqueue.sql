@@ -59,7 +59,7 @@ CREATE FUNCTION penstock.store_or_find_1(
     lanes text[], firsts float8[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
     with_timeout float8, retries integer, of_log text, of_parent text, with_parent boolean,
-    anew boolean, of_trace text, at float8
+    anew boolean, of_trace text, of_rerun text, at float8
 ) RETURNS text[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
@@ -81,13 +81,14 @@ BEGIN
             INSERT INTO penstock.jobs (
                 id, payload, key, lane, turn, tenant, kind, priority, band, ready, since,
                 run_at, deadline, timeout, max_retries, log, parent_id, attached, enqueued_at,
-                trace)
+                trace, rerun_of)
             SELECT i.id, i.payload, i.key, lanes[i.line],
                    coalesce(firsts[i.line] + step * i.place, 0),
                    of_tenant, of_kind, with_priority, with_priority,
                    CASE WHEN firsts IS NULL THEN 0 ELSE 1 END, at,
                    CASE WHEN firsts IS NULL THEN start_at ELSE at END,
-                   until, with_timeout, retries, of_log, of_parent, with_parent, at, of_trace
+                   until, with_timeout, retries, of_log, of_parent, with_parent, at, of_trace,
+                   of_rerun
             FROM unnest(ids, payloads, keys, lines, places)
                  WITH ORDINALITY AS i (id, payload, key, line, place, n)
             ORDER BY i.n
@@ -142,7 +143,7 @@ CREATE FUNCTION penstock.store_1(
     lanes text[], firsts float8[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
     with_timeout float8, retries integer, of_log text, of_parent text, of_token bigint,
-    of_member text, with_parent boolean, anew boolean, of_trace text, at float8
+    of_member text, with_parent boolean, anew boolean, of_trace text, of_rerun text, at float8
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     count integer := cardinality(ids);
@@ -155,13 +156,14 @@ BEGIN
             INSERT INTO penstock.jobs (
                 id, payload, lane, turn, tenant, kind, priority, band, ready, since,
                 run_at, deadline, timeout, max_retries, log, parent_id, attached, enqueued_at,
-                trace)
+                trace, rerun_of)
             SELECT i.id, i.payload, lanes[coalesce(i.line, 1)],
                    coalesce(firsts[coalesce(i.line, 1)] + step * coalesce(i.place, i.n), 0),
                    of_tenant, of_kind, with_priority, with_priority,
                    CASE WHEN firsts IS NULL THEN 0 ELSE 1 END, at,
                    CASE WHEN firsts IS NULL THEN start_at ELSE at END,
-                   until, with_timeout, retries, of_log, of_parent, with_parent, at, of_trace
+                   until, with_timeout, retries, of_log, of_parent, with_parent, at, of_trace,
+                   of_rerun
             FROM unnest(ids, payloads, lines, places)
                  WITH ORDINALITY AS i (id, payload, line, place, n);
             IF of_log IS NOT NULL THEN
@@ -179,7 +181,7 @@ BEGIN
         ids, payloads, keys, coalesce(lines, array_fill(1, ARRAY[count])),
         coalesce(places, ARRAY(SELECT generate_series(1, count))), lanes, firsts, step, of_tenant,
         of_kind, with_priority, start_at, until, with_timeout, retries, of_log, of_parent,
-        with_parent, anew, of_trace, at);
+        with_parent, anew, of_trace, of_rerun, at);
 END $$;
 
 -- Enqueue a batch in one round trip and three transactions: turns, jobs, wake-up. Arguments as for
@@ -189,7 +191,7 @@ CREATE PROCEDURE penstock.enqueue_1(
     lanes text[], counts integer[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
     with_timeout float8, retries integer, of_log text, of_parent text, of_token bigint,
-    of_member text, with_parent boolean, anew boolean, of_trace text,
+    of_member text, with_parent boolean, anew boolean, of_trace text, of_rerun text,
     INOUT at float8, INOUT standing text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -205,7 +207,7 @@ BEGIN
     standing := penstock.store_1(
         ids, payloads, keys, lines, places, lanes, firsts, step, of_tenant, of_kind,
         with_priority, start_at, until, with_timeout, retries, of_log, of_parent, of_token,
-        of_member, with_parent, anew, of_trace, at);
+        of_member, with_parent, anew, of_trace, of_rerun, at);
     COMMIT;
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM penstock.ring(

@@ -2,10 +2,10 @@
 -- needs: base lines jobs lane_state breaker lanes
 -- The lanes in trouble {name, where} that this process is to probe now; nobody else does meanwhile.
 
-local MOST = 50
+local MAX_PROBES = 50
 
 local due = {}
-local names = redis.call('ZRANGEBYSCORE', ns .. 'troubled', '-inf', now, 'LIMIT', 0, MOST)
+local names = redis.call('ZRANGEBYSCORE', ns .. 'troubled', '-inf', now, 'LIMIT', 0, MAX_PROBES)
 for _, name in ipairs(names) do
   local lane = lanes.load(name)
   if lanes.worth_probing(lane) then

@@ -9,6 +9,7 @@
 --   holder  the membership (processes.number) it is leased to; the lease ends with the membership
 --   waits_lane  the lane, not its own, that it waits for: queued again when that recovers
 --   attached  1 for a child that is cancelled with its parent
+--   rerun_of  the id of the job that it repeats
 --   history JSON array, a record per ended run
 --   lines   what handlers logged with ctx.log, the last 64 KiB: a JSON array in each line (see
 --           penstock.model.job_log); null where they have logged nothing
@@ -34,6 +35,7 @@ CREATE TABLE jobs (
     key         TEXT,
     log         TEXT,
     parent_id   TEXT,
+    rerun_of    TEXT,
     attempts    INTEGER NOT NULL DEFAULT 0,
     crashes     INTEGER NOT NULL DEFAULT 0,
     releases    INTEGER NOT NULL DEFAULT 0,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from penstock.ports.access import AccessStore
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import page, paging, part
+from penstock.server.dashboard.pages import page, paging
 from penstock.server.dashboard.session import Steering
 
 routes = router()
@@ -28,10 +28,7 @@ async def actions(request: Request, visit: Steering, before: Place = None) -> Re
 
 @routes.get("/live/actions")
 async def actions_live(request: Request, visit: Steering, before: Place = None) -> Response:
-    async def render() -> str:
-        return part(request, "parts/actions.html", **await _seen(request, before))
-
-    return live(request, render)
+    return live(request, "parts/actions.html", lambda: _seen(request, before))
 
 
 async def _seen(request: Request, before: str | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.forms import Refused, empty, number, told, typed
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, paging, part, redirect
+from penstock.server.dashboard.pages import Flash, confirm, page, paging, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -53,10 +53,7 @@ async def _form(
 
 @routes.get("/live/ask")
 async def asked_live(request: Request, visit: Reading, before: Before = None) -> Response:
-    async def render() -> str:
-        return part(request, "parts/ask.html", **await _asked(visit, before))
-
-    return live(request, render)
+    return live(request, "parts/ask.html", lambda: _asked(visit, before))
 
 
 async def _asked(visit: PageContext, before: str | None) -> dict[str, Any]:
@@ -96,10 +93,7 @@ async def answer_live(request: Request, visit: Reading, answer_id: str) -> Respo
     story = AnswerLog(visit.desk, answer_id)
     await visit.desk.answer(answer_id)  # 404 before the stream begins
 
-    async def render() -> str:
-        return part(request, "parts/answer.html", **await _seen(visit, answer_id, story))
-
-    return live(request, render)
+    return live(request, "parts/answer.html", lambda: _seen(visit, answer_id, story))
 
 
 async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[str, Any]:

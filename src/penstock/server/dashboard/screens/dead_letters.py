@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fastapi import Request
 from starlette.responses import Response
 
 from penstock.api.tenant_view import dead_letters as filter_of
 from penstock.model.redact import hidden
-from penstock.ports.operators import DeadGroup
 from penstock.server.dashboard.job_actions import VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import confirm, page, part, redirect
+from penstock.server.dashboard.pages import confirm, page, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -24,23 +24,19 @@ PATH = "/dead-letters"
 
 @routes.get(PATH)
 async def dead_letters(request: Request, visit: Reading) -> Response:
-    groups = await _groups(visit)
-    return page(request, "dead_letters.html", title="Dead letters", groups=groups)
+    return page(request, "dead_letters.html", title="Dead letters", **await _groups(visit))
 
 
 @routes.get("/live/dead-letters")
 async def dead_letters_live(request: Request, visit: Reading) -> Response:
-    async def render() -> str:
-        return part(request, "parts/dead_letters.html", groups=await _groups(visit))
-
-    return live(request, render)
+    return live(request, "parts/dead_letters.html", lambda: _groups(visit))
 
 
-async def _groups(visit: PageContext) -> list[DeadGroup]:
+async def _groups(visit: PageContext) -> dict[str, Any]:
     """Without what nobody should see."""
     names = visit.desk.app.config.logging.hidden_names
     found = await visit.desk.dead_groups()
-    return [replace(one, message=hidden(one.message, names)) for one in found]
+    return {"groups": [replace(one, message=hidden(one.message, names)) for one in found]}
 
 
 @routes.post(PATH)

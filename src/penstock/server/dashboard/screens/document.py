@@ -18,7 +18,7 @@ from penstock.server.actions import acting
 from penstock.server.dashboard.filters import CHUNKS, at_document
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.pages import Flash, confirm, page, redirect
 from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -81,11 +81,9 @@ async def document_live(
     chunks = ChunkCache(visit.desk, first)
     await visit.desk.document(document_id, collection)  # 404 before the stream begins
 
-    async def render() -> str:
-        seen = await _seen(visit, document_id, collection, chunks)
-        return part(request, "parts/document.html", **seen)
-
-    return live(request, render)
+    return live(
+        request, "parts/document.html", lambda: _seen(visit, document_id, collection, chunks)
+    )
 
 
 async def _seen(

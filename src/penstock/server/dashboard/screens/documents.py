@@ -16,7 +16,7 @@ from penstock.server.dashboard.filters import at_document
 from penstock.server.dashboard.forms import Refused, empty, told, typed
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router, wants_json
-from penstock.server.dashboard.pages import Flash, page, part, redirect
+from penstock.server.dashboard.pages import Flash, page, redirect
 from penstock.server.dashboard.screens.document import shown_of
 from penstock.server.dashboard.session import FORM, Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
@@ -109,10 +109,7 @@ async def _screen(
 
 @routes.get("/live/documents")
 async def documents_live(request: Request, visit: Reading, wanted: JobSelector) -> Response:
-    async def render() -> str:
-        return part(request, "parts/documents.html", **await _list(visit, wanted))
-
-    return live(request, render)
+    return live(request, "parts/documents.html", lambda: _list(visit, wanted))
 
 
 async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.pages import Flash, confirm, page, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.dashboard.timeline import WIDTH, bars, steps
 
@@ -32,10 +32,7 @@ async def job(request: Request, visit: Reading, job_id: str) -> Response:
 async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
     await visit.desk.job(job_id)  # 404 before the stream begins
 
-    async def render() -> str:
-        return part(request, "parts/job.html", **await _seen(visit, job_id))
-
-    return live(request, render)
+    return live(request, "parts/job.html", lambda: _seen(visit, job_id))
 
 
 async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
@@ -62,10 +59,10 @@ async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
     return redirect("/dead-letters" if gone else back, flash)
 
 
-@routes.post("/jobs/{job_id:name}/again")
-async def run_again(request: Request, visit: Writing, job_id: str) -> Response:
-    async with acting(request, visit.caller, "job.again", named(job_id)) as deed:
+@routes.post("/jobs/{job_id:name}/rerun")
+async def rerun(request: Request, visit: Writing, job_id: str) -> Response:
+    async with acting(request, visit.caller, "job.rerun", named(job_id)) as deed:
         await request.app.state.depth.check(visit.desk.tenant)
-        new = await visit.desk.again(job_id)
+        new = await visit.desk.rerun(job_id)
         deed.detail["new"] = new.id
     return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "New job enqueued."))

@@ -16,7 +16,7 @@ from penstock.ports.queue import JobFilter
 from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.pages import Flash, confirm, page, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -110,10 +110,7 @@ async def jobs_live(
 ) -> Response:
     wanted.where()  # 422 before the stream begins
 
-    async def render() -> str:
-        return part(request, "parts/jobs.html", **await _list(visit, wanted, top, before))
-
-    return live(request, render)
+    return live(request, "parts/jobs.html", lambda: _list(visit, wanted, top, before))
 
 
 async def _list(

@@ -14,7 +14,7 @@ from penstock.server.actions import acting
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, page, part, redirect
+from penstock.server.dashboard.pages import Flash, page, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Steering, read_form
 from penstock.server.problems import Problem
 
@@ -22,7 +22,7 @@ routes = router()
 
 CHARTED = 180
 """Samples of the history: a quarter of an hour."""
-MOST = 300
+MAX_LANES = 300
 """Lanes in the list: those in trouble, then those with most to do."""
 WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
 LABELS = {
@@ -46,15 +46,12 @@ async def lanes(request: Request, visit: Reading) -> Response:
 
 @routes.get("/live/lanes")
 async def lanes_live(request: Request, visit: Reading) -> Response:
-    async def render() -> str:
-        return part(request, "parts/lanes.html", **await _all(visit))
-
-    return live(request, render)
+    return live(request, "parts/lanes.html", lambda: _all(visit))
 
 
 async def _all(visit: PageContext) -> dict[str, Any]:
     seen = await visit.desk.lanes(hosts=visit.may_steer)
-    first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MOST]
+    first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MAX_LANES]
     chosen = {lane.name for lane in first}
     return {
         "lanes": [lane for lane in seen if lane.name in chosen],
@@ -75,10 +72,7 @@ async def lane(request: Request, visit: Reading, name: str) -> Response:
 async def lane_live(request: Request, visit: Reading, name: str) -> Response:
     await _one(request, visit, name)  # 404 before the stream begins
 
-    async def render() -> str:
-        return part(request, "parts/lane.html", **await _one(request, visit, name))
-
-    return live(request, render)
+    return live(request, "parts/lane.html", lambda: _one(request, visit, name))
 
 
 async def _one(request: Request, visit: PageContext, name: str) -> dict[str, Any]:

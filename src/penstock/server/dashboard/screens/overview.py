@@ -7,11 +7,13 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from penstock.model.job import JobState
+from penstock.ports.operators import KindCounts
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import page, part
+from penstock.server.dashboard.pages import page
 from penstock.server.dashboard.session import PageContext, Reading
-from penstock.server.routes.overview import overview_of
+from penstock.server.routes.overview import seen_by
 
 routes = router()
 
@@ -28,27 +30,24 @@ async def overview(request: Request, visit: Reading) -> Response:
 
 @routes.get("/live/overview")
 async def overview_live(request: Request, visit: Reading) -> Response:
-    async def render() -> str:
-        return part(request, "parts/overview.html", **await _seen(request, visit))
-
-    return live(request, render)
+    return live(request, "parts/overview.html", lambda: _seen(request, visit))
 
 
 async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
     state, admin = request.app.state, visit.may_steer
-    seen = await overview_of(visit.desk, state.looks, admin=admin)
+    seen = await seen_by(visit.desk, state.looks, admin=admin)
     lanes = await visit.desk.lanes(hosts=admin)
     busy = sorted(lanes, key=lambda lane: (-lane.in_flight - lane.waiting, lane.name))
-    kinds = sorted(seen["kinds"], key=lambda one: (-_unfinished(one), one["kind"]))
+    kinds = sorted(seen.kinds, key=lambda one: (-_unfinished(one), one.kind))
     return {
         "seen": seen,
         "kinds": kinds[:GLANCE],
         "lanes": busy[:GLANCE],
         "more_lanes": max(0, len(busy) - GLANCE),
         "more_kinds": max(0, len(kinds) - GLANCE),
-        "history": state.history.as_dict(CHARTED) if admin else None,
+        "history": state.history.view(CHARTED) if admin else None,
     }
 
 
-def _unfinished(kind: dict[str, Any]) -> int:
-    return int(kind["states"]["queued"] + kind["states"]["running"])
+def _unfinished(kind: KindCounts) -> int:
+    return kind.states[JobState.QUEUED] + kind.states[JobState.RUNNING]

@@ -11,7 +11,7 @@ from penstock.research.service import QUESTION_LIMIT
 from penstock.server.dashboard.forms import Refused, empty, number, told, typed, whole_number
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, page, paging, part, redirect
+from penstock.server.dashboard.pages import Flash, page, paging, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -43,10 +43,7 @@ async def _screen(
 
 @routes.get("/live/research")
 async def tasks_live(request: Request, visit: Reading, before: Before = None) -> Response:
-    async def render() -> str:
-        return part(request, "parts/research.html", **await _list(visit, before))
-
-    return live(request, render)
+    return live(request, "parts/research.html", lambda: _list(visit, before))
 
 
 async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:

@@ -9,16 +9,16 @@ from starlette.responses import Response
 
 from penstock.model.job import Priority
 from penstock.research.service import MAX_LISTED, MAX_QUERIES, MAX_RESULTS, Format
-from penstock.research.views import SearchView, TaskView, Trouble, Work
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import duration, in_path
 from penstock.server.dashboard.forms import Refused, told, typed, whole_number
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.pages import Flash, confirm, page, redirect
 from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 from penstock.server.routes.tasks import exported
+from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
 
 routes = router()
 
@@ -98,10 +98,7 @@ async def _screen(
 async def task_live(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
     await visit.desk.task(task_id, limit=0)  # 404 before the stream begins
 
-    async def render() -> str:
-        return part(request, "parts/task.html", **await _seen(visit, task_id, first))
-
-    return live(request, render)
+    return live(request, "parts/task.html", lambda: _seen(visit, task_id, first))
 
 
 async def _seen(visit: PageContext, task_id: str, first: int) -> dict[str, Any]:

@@ -7,7 +7,8 @@
 --   job:SEQ            hash: the row, what changes; an empty field is none. Short values only, so
 --                      that Redis keeps it in its compact form. What may be long is beside it:
 --   specs              hash seq -> JSON object: kind, tenant, priority, at (enqueued), timeout,
---                      max_retries, log, parent_id. The same text for all jobs of a batch
+--                      max_retries, log, parent_id, trace, rerun_of. The same text for all jobs
+--                      of a batch
 --   payloads, results  hash seq -> JSON text (no result: null)
 --   log_lines          hash seq -> lines of JSON that handlers logged, the last 64 KiB
 --   history:SEQ        list of JSON records, one per ended run; at most 100

@@ -64,7 +64,7 @@ def test_no_panel_of_the_dashboard_covers_another() -> None:
 
 def test_alerts_ask_for_metrics_that_there_are_and_the_guide_tells_of_each() -> None:
     [group] = ALERTS["groups"]
-    guide = (ROOT / "docs" / "guide-signals.md").read_text()
+    guide = (ROOT / "docs" / "guide-telemetry.md").read_text()
     for rule in group["rules"]:
         check(rule["expr"])
         assert rule["labels"]["severity"] in ("warning", "critical")
