@@ -28,7 +28,11 @@ Work = Callable[[JobContext], Awaitable[Any]]
 
 def app_with(farm: Farm, work: Work, lane: str | None = None, **settings: Any) -> Penstock:
     lanes = {"fetch": FREE, **settings.pop("lanes", {})}
-    options = {name: settings.pop(name) for name in ("timeout", "max_retries") if name in settings}
+    options = {
+        name: settings.pop(name)
+        for name in ("timeout", "max_retries", "backoff")
+        if name in settings
+    }
     app = farm.bare(lanes=lanes, **settings)
     app.job("work", lane=lane, **options)(work)
 
@@ -540,7 +544,9 @@ async def test_job_that_tries_a_lane_in_trouble_makes_its_requests_one_after_ano
             await asyncio.gather(*asks, return_exceptions=True)
 
     own = {**FREE, "breaker_first_seconds": 1.0, "breaker_cap_seconds": 1.0}
-    async with (app := app_with(farm, work, "own", lanes={"own": own})), app.running():
+    # The backoff: one does not run again before the other has failed, too, and the breaker opens.
+    app = app_with(farm, work, "own", lanes={"own": own}, backoff=PATIENCE)
+    async with app, app.running():
         jobs = await app.enqueue_many("work", [None] * 2)
 
         async def is_open() -> bool:

@@ -28,9 +28,9 @@ def test_kind_is_a_name(kind: str) -> None:
     "kind", ["", " ", "9a", ".a", "a b", "a\n", "a*", "é", "k" * 129, None, 5, b"a", "a/b", "a'"]
 )
 def test_what_is_no_name_is_no_kind(kind: Any) -> None:
-    with pytest.raises(ConfigError, match="is no kind"):
+    with pytest.raises(ConfigError, match="is not a valid kind"):
         check_kind(kind)
-    with pytest.raises(ConfigError, match="is no kind"):
+    with pytest.raises(ConfigError, match="is not a valid kind"):
         Handlers({kind: work})
 
 
@@ -146,5 +146,5 @@ def test_without_a_kind_it_is_the_name_of_the_function() -> None:
     assert list(app.handlers) == ["shrink", "grow"]
     assert app.handlers["shrink"].function is shrink, "and it can still be called"
     assert (app.handlers["grow"].timeout, app.handlers["grow"].is_async) == (5, False)
-    with pytest.raises(ConfigError, match="is no kind"):
+    with pytest.raises(ConfigError, match="is not a valid kind"):
         app.job(lambda ctx: None)
