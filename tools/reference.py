@@ -71,7 +71,7 @@ SECTION_NOTES = {
     "research": f"{BY_NAME} How research is used is in the [guide](guide-research.md).",
     "answers": f"{BY_NAME} How answers are used is in the [guide](guide-answers.md).",
     "outbound": BY_NAME,
-    "logging": f"{BY_NAME} More in the [guide](guide-signals.md#logs).",
+    "logging": f"{BY_NAME} More in the [guide](guide-telemetry.md#logs).",
     "server": f"`penstock serve --host` and `--port` win over it. By name: {_SERVER}. How it is "
     "used is in the [guide](guide-server.md).",
     "embedder": "How it is used is in the [guide](guide-documents.md#settings).",

@@ -36,7 +36,7 @@ async def gone(queue: str, folder: Path, seconds: float, how: str) -> None:
                 before = await app.enqueue("work", {"n": 1})
                 assert (await app.wait(before.id, timeout=60)).state is JobState.COMPLETED
                 proxy.leave() if how == "refused" else proxy.silence()
-                await until(lambda: "cannot be reached" in worker.log, "degraded", patience=60)
+                await until(lambda: "unreachable" in worker.log, "degraded", patience=60)
                 share = await cpu_share(seconds, worker.pid)
                 job = await app.enqueue("work", {"n": 2})
                 proxy.come_back() if how == "refused" else proxy.resume()

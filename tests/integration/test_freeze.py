@@ -107,4 +107,4 @@ async def test_a_handler_that_blocks_the_event_loop_for_two_leases_is_run_once(
         assert done.result == {"attempt": 1, "pid": first.pid}
         assert farm.side.runs() == {job.id: 1}
         assert {p.pid for p in await app.processes()} == {first.pid, second.pid}
-    assert "lapsed" not in first.log + second.log
+    assert "membership expired" not in first.log + second.log

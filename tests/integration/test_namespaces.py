@@ -45,7 +45,7 @@ async def test_processes_with_the_same_pid_in_two_namespaces_share_the_work(farm
     assert {note.pid for note in farm.side.notes()} == {1}
     shares = Counter(note.worker for note in farm.side.notes())
     assert min(shares["a"], shares["b"]) >= 50
-    assert all("lapsed" not in worker.log for worker in workers)
+    assert all("membership expired" not in worker.log for worker in workers)
 
 
 @pytest.mark.skipif(not may_unshare(), reason="new pid namespaces are not permitted here")

@@ -77,7 +77,7 @@ def test_answer_with_anything_in_it_is_rows_or_a_provider_error(
     kind: type[PagedProvider], body: bytes
 ) -> None:
     answer = read(opened(kind), body)
-    assert answer == [] or f"{answer}".startswith(f"{kind.name} gave")
+    assert answer == [] or f"{answer}".startswith(f"{kind.name} returned")
 
 
 @given(at=st.integers(0, 2000), other=st.text("<>/&;abc! [", max_size=6))

@@ -82,4 +82,4 @@ def test_backoff_that_cannot_be_used_is_told_and_replaced(
 ) -> None:
     with caplog.at_level(logging.ERROR, "penstock"):
         assert 0 <= retry_delay(1, EngineConfig(), backoff_of("work", backoff)) <= 1
-    assert "backoff of 'work'" in caplog.text
+    assert "backoff function of 'work'" in caplog.text

@@ -11,7 +11,7 @@ from penstock.model.section import check_fields, setting
 
 @dataclass(slots=True, frozen=True)
 class EmbedderConfig:
-    """What makes vectors of texts."""
+    """The embedding model: it makes vectors of texts."""
 
     provider: Literal["offline", "openai"] = "offline"
     """`offline`, which needs nothing else, or `openai`: any server with `/v1/embeddings`."""

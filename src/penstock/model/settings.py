@@ -37,7 +37,7 @@ class OutboundConfig:
 
 @dataclass(slots=True, frozen=True)
 class LoggingConfig:
-    """What is logged, and which values people are not shown."""
+    """Logging, and values that people are not shown."""
 
     log_format: Literal["text", "json"] = "text"
     """What `serve`, `worker`, `mcp` and `librarian` log: `text`, or `json` with a line for each
@@ -56,7 +56,7 @@ class LoggingConfig:
 
 @dataclass(slots=True, frozen=True)
 class EngineConfig:
-    """How jobs are kept and run."""
+    """Storing and running jobs."""
 
     max_workers: int = setting(10, least=1)
     """Jobs run at a time by one process."""
@@ -120,7 +120,7 @@ class EngineConfig:
 
 @dataclass(slots=True, frozen=True)
 class DocumentsConfig:
-    """How documents are read, cut and searched."""
+    """Reading, chunking and searching documents."""
 
     document_bytes: int = setting(50_000_000, least=1)
     """A larger document is refused."""
@@ -185,7 +185,7 @@ class ResearchConfig:
 
 @dataclass(slots=True, frozen=True)
 class AnswersConfig:
-    """How long answers may take, and how much a model reads for them."""
+    """Time limits of answers, and how much evidence a model reads."""
 
     answer_seconds: float = setting(90.0, least=1)
     """A question is answered within this time, with what is there by then."""

@@ -36,7 +36,7 @@ _EXCHANGE = (
 
 
 class _Answer(NamedTuple):
-    """What a row of the exchange begins with; a lease follows."""
+    """The first columns of a row of the exchange; a lease follows."""
 
     refused: list[int] | None
     member: bool

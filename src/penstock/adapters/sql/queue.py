@@ -1,4 +1,4 @@
-"""What people do to the jobs of a queue, and see of them, in either database."""
+"""Operations of people on the jobs of a queue, in either database."""
 
 from __future__ import annotations
 
