@@ -168,7 +168,7 @@ def wait(served: Served, name: str) -> None:
     """Until a document is completed; its stream ends then."""
     path = name.replace("/", "%2F").replace(":", "%3A")
     with httpx.stream("GET", f"{served.url}/v1/documents/{path}/events", timeout=PATIENCE) as told:
-        assert '"state": "completed"' in "".join(told.iter_text())
+        assert '"state":"completed"' in "".join(told.iter_text())
 
 
 def test_what_is_filled_in_wrongly_is_said_on_the_form_which_keeps_it(

@@ -116,7 +116,7 @@ async def test_nonsense_of_planner_and_judge_costs_only_the_plan(
     assert answer.plan.queries == (QUESTION,)
     assert [len(model.asked(name)) for name in MODELS] == [2, 2, 1]
     assert any("without a plan" in note for note in answer.notes)
-    assert any("not known" in note for note in answer.notes)
+    assert any("could not judge" in note for note in answer.notes)
     assert len(answer.rounds) == 1
 
 

@@ -131,7 +131,7 @@ def test_ctrl_c_leaves_it_to_others_and_says_how_to_read_it(
     running = modelled.start("ask", QUESTION)
     running.said("answer ")
     running.send(signal.SIGINT)
-    assert "other workers continue it" in running.end().err
+    assert "other workers continue" in running.end().err
     worker.send(signal.SIGTERM)
 
 

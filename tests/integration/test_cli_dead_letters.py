@@ -106,7 +106,7 @@ def test_discard_refuses_when_nobody_can_be_asked(cli: Cli, dead: list[str]) -> 
 
 def test_discard_asks_on_a_terminal(cli: Cli, dead: list[str]) -> None:
     shown = cli.on_terminal("dead-letters", "discard", "--all", typed="n\n")
-    assert "Discard 3 dead letters for good?" in shown
+    assert "Discard 3 dead letters permanently?" in shown
     assert "nothing discarded" in shown
     assert states(cli, dead) == ["failed"] * 3
     shown = cli.on_terminal("dead-letters", "discard", "--all", typed="y\n")

@@ -242,7 +242,7 @@ def test_limits_are_set_and_unset(cli: Cli) -> None:
     enqueue(cli, "slow")
     before = lane(cli, "slow")
     said = cli("lanes", "set", "slow", "--max-parallel", "3", "--requests-per-day", "50").out
-    assert said.startswith("slow  a start every ")
+    assert said.startswith("slow  one start every ")
     assert "3 in parallel, 50 a day (overridden: max_parallel 3, requests_per_day 50)" in said
     shown = lane(cli, "slow")
     assert (shown["max_parallel"], shown["per_day"], shown["overridden"]) == (3, 50, True)

@@ -57,7 +57,7 @@ def test_a_task_is_shown_with_its_results_and_errors(cli: Cli, library_site: Res
     assert (told["status"], told["searches"]) == ("completed", "1/1 done")
     assert told["results"] == "3, 2 of them read"
     assert "1. Work 0 (2024)  read\n" in shown
-    assert "Work 1 (2024)  could not be read\n" in shown
+    assert "Work 1 (2024)  read failed\n" in shown
     assert f"  {library_site.page_url(1)}: " in shown
     part = cli("tasks", "show", task_id, "--limit", "2")
     assert "--cursor 2" in part.err

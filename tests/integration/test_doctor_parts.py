@@ -71,7 +71,7 @@ def test_settings_that_do_not_go_together_are_warnings(clinic: Clinic) -> None:
 
 def test_a_full_disk_is_broken(clinic: Clinic, disk: Path) -> None:
     report = clinic.ask(f"sqlite:///{disk}/jobs.db")
-    report.says("queue disk", "broken", "2 MB free", "under 200 MB")
+    report.says("queue disk", "broken", "2 MB free", "below 200 MB")
     assert report.code == 1
 
 
@@ -130,7 +130,7 @@ def test_an_embedder_is_asked_and_its_dimensions_compared(
     report.says("embedder", "broken", "4 dimensions where 8", "embedder.dimensions")
     assert report.code == 1
     embedder.down()
-    clinic.ask(None, "--config", file).says("embedder", "broken", "bring", "up")
+    clinic.ask(None, "--config", file).says("embedder", "broken", "start http")
 
 
 def test_documents_of_another_model_are_a_warning(clinic: Clinic, embedder: EmbedderServer) -> None:
@@ -226,7 +226,7 @@ async def test_a_check_that_hangs_or_fails_hides_no_other(tmp_path: Path) -> Non
     a, b, c = await run(case(tmp_path), checks, seconds=0.2)
     assert time.monotonic() - began < 30
     assert (a.status, a.found) == ("broken", "no answer within 0.2 s")
-    assert (b.status, b.found) == ("broken", "could not be looked at: ZeroDivisionError: oh")
+    assert (b.status, b.found) == ("broken", "check failed: ZeroDivisionError: oh")
     assert c.status == "ok"
 
 

@@ -60,7 +60,7 @@ async def test_tasks_and_pages_can_be_picked_and_read(
         note = await call(client, "ingest", **named, title="A note", wait=50)
         found = dict(await listed(client))
         mine = f"penstock://tasks/{task_id}"
-        page = f"penstock://pages/{quote('our/notes', safe='')}/{note['document']}"
+        page = f"penstock://pages/{quote('our/notes', safe='')}/{note['id']}"
         assert found[mine] == "How do wheels turn?"
         assert found[page] == "A note"
         assert sum(uri.startswith("penstock://pages/web/") for uri in found) == 3
@@ -79,7 +79,7 @@ async def test_what_is_long_is_cut_and_says_so(host: Host) -> None:
     async with Agents(host).connect("http-new") as client:
         words = "The mill grinds. " * (MAX_CHARACTERS // 16)
         made = await call(client, "ingest", text=words, wait=50)
-        text = await read(client, f"penstock://pages/default/{made['document']}")
+        text = await read(client, f"penstock://pages/default/{made['id']}")
         assert f"These are {MAX_CHARACTERS:,} of {len(words):,} characters" in text
 
 

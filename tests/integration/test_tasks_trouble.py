@@ -15,6 +15,7 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database
 from penstock.adapters.postgres.store import PostgresStore
 from penstock.adapters.sqlite import database
+from penstock.adapters.sqlite import schema as sqlite_schema
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.store import SqliteStore
 from penstock.errors import StoreUnavailable
@@ -204,12 +205,12 @@ async def test_a_file_of_before_there_were_tasks_is_brought_up_to_date(
 ) -> None:
     package, steps = tmp_path / "package", tmp_path / "package" / "migrations"
     steps.mkdir(parents=True)
-    for step in (Path(database.__file__).parent / "migrations").glob("*.sql"):
+    for step in (Path(sqlite_schema.__file__).parent / "migrations").glob("*.sql"):
         if step.name < "0004":
             (steps / step.name).write_text(step.read_text())
     file = SqliteFile(f"sqlite:///{tmp_path}/store.db", durable=False)
     with monkeypatch.context() as then:
-        then.setattr(database, "files", lambda name: package)
+        then.setattr(sqlite_schema, "files", lambda name: package)
         await file.open()
         await file.close()
     with closing(sqlite3.connect(file.path)) as old:

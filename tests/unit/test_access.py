@@ -48,7 +48,7 @@ def test_scopes_are_read_and_write_unless_said() -> None:
         ({"name": "x" * 241}, "name is"),
         ({"name": "a\nb"}, "name is"),
         ({"name": "ci", "tenant": ""}, "tenant is"),
-        ({"name": "ci", "scopes": []}, "needs a scope"),
+        ({"name": "ci", "scopes": []}, "needs scopes"),
         ({"name": "ci", "requests_per_minute": 0}, "from 1 up"),
     ],
 )

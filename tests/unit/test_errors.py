@@ -177,7 +177,7 @@ def test_reason_a_document_cannot_be_parsed_for_is_part_of_what_is_stored() -> N
         ("oversized", "split it"),
         ("bomb", "if you trust it"),
         ("empty", "once it has content"),
-        ("scanned", "set `scans: ocr`"),
+        ("scanned", "set `documents: {scans: ocr}`"),
         ("corrupt", "repair"),
         ("a reason of a later version", "repair"),
     ],

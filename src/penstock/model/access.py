@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from penstock import runtime
 from penstock.errors import ValidationError
-from penstock.model.ids import new_id
 
 NAME_LIMIT = 240
 SECRET_BYTES = 32
@@ -119,6 +117,9 @@ def new_key(
 ) -> tuple[ApiKey, Secret]:
     """A key to be stored, and the secret to be handed to its owner. ValidationError says what
     is wrong with what was asked for."""
+    from penstock import runtime  # late: it loads asyncio, which `penstock --help` does without
+    from penstock.model.ids import new_id
+
     for what, text in (("name", name), ("tenant", tenant)):
         if not 0 < len(text) <= NAME_LIMIT or not text.isprintable():
             raise ValidationError(f"{what} is 1 to {NAME_LIMIT} printable characters, not {text!r}")
