@@ -192,7 +192,7 @@ def test_the_page_of_a_dead_letter_tells_every_try_and_redriving_keeps_them(
 
 def test_a_queued_job_says_why_it_waits_and_until_when(board: Board, served: Served) -> None:
     look = board.look(f"/jobs/{board.enqueue('add', delay=3600)}").live()
-    look.says(re.compile("Not before\\s*in (59 min|1 h)"))
+    look.says(re.compile("Scheduled\\s*in (59 min|1 h)"))
     look.open(f"/jobs/{board.enqueue('nobody.knows')}").live()
     look.says("a worker process that handles kind 'nobody.knows'")
     look.press("Cancel")

@@ -76,7 +76,7 @@ def test_the_same_key_gives_the_same_job(cli: Cli) -> None:
         (["add", "null"], "not null"),
         (["add", '{"a": NaN}'], "not JSON"),
         (["no kind"], "no kind"),
-        (["add", "--run-at", "tomorrow"], "--run-at is a time such as"),
+        (["add", "--run-at", "tomorrow"], "--run-at must be a time such as"),
         (["add", "--delay", "-1"], "--delay"),
         (["add", "--delay", "1", "--run-at", "2040-01-31"], "not both"),
         (["add", "--priority", "urgent"], "'high', 'medium', 'low'"),
@@ -180,7 +180,7 @@ def test_waiting_for_a_job_that_fails_is_exit_code_1(cli: Cli) -> None:
 def test_waiting_in_vain_says_why(cli: Cli) -> None:
     done = cli("enqueue", "add", "--wait", "--timeout", "0.2", code=1)
     job_id = done.out.strip()
-    assert "no worker process handles add yet" in done.err
+    assert "no worker process handles add" in done.err
     assert f"error: job {job_id} was not finished after 0.2 s" in done.err
     assert cli.job(job_id).state == "queued"
 

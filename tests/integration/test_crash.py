@@ -114,7 +114,7 @@ async def test_a_killed_enqueuer_loses_no_batch_it_was_told_of_and_leaves_no_hal
 
         await until(told, "some batches to be accepted")
         await enqueuer.kill()
-    stored = Counter(task for (task,) in farm.query("SELECT task FROM jobs"))
+    stored = Counter(log for (log,) in farm.query("SELECT log FROM jobs"))
     assert set(acknowledged.read_text().split()) <= stored.keys()
     assert set(stored.values()) == {500}
 

@@ -67,7 +67,7 @@ async def test_answer_in_another_form_ends_the_job_at_once_and_is_not_quoted(
     done = await search(desk, server, name, max_retries=3)
     kind, message = error_of(done)
     assert (done.state, kind, done.attempts) == (JobState.FAILED, "ProviderError", 1)
-    assert message.startswith(f"{name} gave")
+    assert message.startswith(f"{name} returned")
     assert "private" not in message
     assert len(server.asked(name)) == 1
 

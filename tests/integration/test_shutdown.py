@@ -142,7 +142,7 @@ async def test_stopping_under_load_again_and_again_loses_and_charges_nothing(far
             worker.send(signal.SIGTERM)
             assert await worker.exit() == 0
             rows = await app.jobs(limit=1001)
-            assert {job.state for job in rows} == {JobState.QUEUED, JobState.COMPLETED}
+            assert {job.state for job in rows} <= {JobState.QUEUED, JobState.COMPLETED}
             assert all(job.attempts == (job.state is JobState.COMPLETED) for job in rows)
         await farm.start()
         await app.drain(timeout=PATIENCE)

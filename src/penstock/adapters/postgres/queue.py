@@ -164,10 +164,11 @@ class PostgresQueue(SqlQueue):
         old: dict[str, Job] = {}
         if stored.found is not None:
             ids = [found for found in stored.found if found is not None]
-            reading = self.look(lambda tx: self.by_id(tx, ids))
-            if conn is not None:
-                reading = self.by_id(self._reading(conn), ids)
-            old = {job.id: job for job in await reading}
+            if conn is None:
+                jobs = await self.look(lambda tx: self.by_id(tx, ids))
+            else:
+                jobs = await self.by_id(self._reading(conn), ids)
+            old = {job.id: job for job in jobs}
         self.wakeups.changed([Topic.READY] if batch.log is None else [Topic.READY, Topic.FINISHED])
         return jobs_of(batch, items, first, stored, old, drafts)
 
