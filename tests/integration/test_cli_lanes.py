@@ -246,7 +246,7 @@ def test_limits_are_set_and_unset(cli: Cli) -> None:
     assert "3 in parallel, 50 a day (overridden: max_parallel 3, requests_per_day 50)" in said
     shown = lane(cli, "slow")
     assert (shown["max_parallel"], shown["per_day"], shown["overridden"]) == (3, 50, True)
-    assert "SET BY HAND" in cli("lanes").out
+    assert "OVERRIDES" in cli("lanes").out
     assert "no limit given" in cli("lanes", "set", "slow", code=2).err
     assert "go together" in cli("lanes", "set", "slow", "--interval-seconds", "5", code=2).err
     cli("lanes", "set", "nobody", "--max-parallel", "3", code=3)
@@ -254,4 +254,4 @@ def test_limits_are_set_and_unset(cli: Cli) -> None:
     assert "(as configured)" in cli("lanes", "unset", "slow").out
     after = lane(cli, "slow")
     assert (after["max_parallel"], after["per_day"]) == (before["max_parallel"], before["per_day"])
-    assert "SET BY HAND" not in cli("lanes").out
+    assert "OVERRIDES" not in cli("lanes").out

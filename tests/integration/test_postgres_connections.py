@@ -144,6 +144,10 @@ async def _session(connection: Any) -> Any:
         return await connection.fetchrow(SESSION)
     except InterfaceError:
         return None
+    except AttributeError:  # asyncpg's way to say that it was closed in the middle of this
+        if connection.is_closed():
+            raise ConnectionDoesNotExistError from None
+        raise
 
 
 async def test_poll_only_notices_what_another_process_enqueues_and_finishes() -> None:
