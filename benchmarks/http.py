@@ -10,8 +10,8 @@ from benchmarks.http_server import HttpServer
 from benchmarks.report import AtLeast, AtMost, Better, Figure, Result
 from benchmarks.sizes import Sizes
 from benchmarks.turns import fresh, percentile
-from tests.support.load import Tally, settled
-from tests.support.load import run as run_load
+from tests.support.load_clients import Tally, settled
+from tests.support.load_clients import run as run_load
 
 CONNECTIONS = 20
 CHANGES = 3

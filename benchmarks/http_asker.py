@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import ROOT
-from tests.support.wire import Wire
+from tests.support.raw_http import Wire
 
 PATIENCE = 60.0
 OPENING = 50

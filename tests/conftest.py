@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from tests.support import forks, parsers
-from tests.support.run import run_folder
+from tests.support.run_folder import run_folder
 
 CHAOS = Path(__file__).parent / "chaos"
 LONG = Path(__file__).parent / "long.txt"
 EARLY = (
     "tests/chaos/test_gone.py",
-    "tests/conformance/test_life_cycle.py",
+    "tests/conformance/queue/test_life_cycle.py",
     "tests/docs/test_answers_guide.py",
     "tests/docs/test_research_guide.py",
-    "tests/integration/test_answers_small_model.py",
-    "tests/integration/test_api_description.py",
+    "tests/integration/answers/test_small_model.py",
+    "tests/integration/server/test_description.py",
     "tests/integration/test_examples.py",
-    "tests/integration/test_ingest_seams.py",
-    "tests/integration/test_mcp_conformance.py",
-    "tests/integration/test_mcp_inspector.py",
-    "tests/integration/test_postgres_trouble.py",
-    "tests/integration/test_retrieval.py",
+    "tests/integration/documents/test_seams.py",
+    "tests/integration/mcp/test_conformance.py",
+    "tests/integration/mcp/test_inspector.py",
+    "tests/integration/adapters/postgres/test_trouble.py",
+    "tests/integration/documents/test_retrieval.py",
     "tests/integration/test_wheel.py",
 )
 """The longest tests are in these: begun last, one process would still wait for them when the others

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import asyncpg
 import redis
 
-from tests.support.servers import PostgresServer, PrivateServer, RedisServer
+from tests.support.database_servers import PostgresServer, PrivateServer, RedisServer
 
 
 class Server(Protocol):

@@ -9,11 +9,10 @@ import httpx2 as httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.answering import DOCUMENTS, ENOUGH, QUESTION, content
-from tests.support.asking import MANY_WORDS, settings
+from tests.support.answers import DOCUMENTS, ENOUGH, QUESTION, content
+from tests.support.answers_config import MANY_WORDS, settings
 from tests.support.dashboard import Board, Device, Look
-from tests.support.model_server import ANSWER, SEARCH, ModelServer, Reply
-from tests.support.screens import (
+from tests.support.dashboard_screens import (
     DEVICES,
     HOSTILE,
     LOOKS,
@@ -22,8 +21,9 @@ from tests.support.screens import (
     posted,
     signed_in,
 )
-from tests.support.serving import Served
-from tests.support.some import some_of
+from tests.support.model_server import ANSWER, SEARCH, ModelServer, Reply
+from tests.support.sampling import some_of
+from tests.support.serve_process import Served
 from tests.support.waiting import PATIENCE
 
 GATE = threading.Event()

@@ -13,8 +13,9 @@ from playwright.sync_api import expect
 
 from penstock.documents.parse.sniff import Mime
 from penstock.server.dashboard.screens.documents import ACCEPTED, PICTURES, accepted
+from tests.support.counting_server import Answer, CountingServer
 from tests.support.dashboard import Board, Device, Look
-from tests.support.screens import (
+from tests.support.dashboard_screens import (
     DEVICES,
     HOSTILE,
     LOOKS,
@@ -24,10 +25,9 @@ from tests.support.screens import (
     posted,
     signed_in,
 )
-from tests.support.server import Answer, CountingServer
-from tests.support.serving import Served
-from tests.support.shelf import LANE
-from tests.support.some import some_of
+from tests.support.document_app import LANE
+from tests.support.sampling import some_of
+from tests.support.serve_process import Served
 from tests.support.waiting import PATIENCE
 
 LONG = " ".join(f"Sentence {n} of the long report is about sluices and weirs." for n in range(400))

@@ -15,7 +15,7 @@ from playwright.sync_api import Route, expect
 from penstock.server.dashboard.assets import FOLDER, assets
 from penstock.server.dashboard.pages import CSP
 from tests.support.dashboard import SHORT, Board
-from tests.support.serving import Served
+from tests.support.serve_process import Served
 from tests.support.waiting import PATIENCE
 
 PAGES = ("/", "/jobs", "/lanes", "/documents", "/research", "/ask")

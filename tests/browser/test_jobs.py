@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from penstock import Job, Penstock
 from tests.support.dashboard import PHONE, Board, Look
-from tests.support.serving import Served
+from tests.support.serve_process import Served
 from tests.support.waiting import PATIENCE
 
 HOSTILE = (

@@ -9,10 +9,9 @@ import httpx2 as httpx
 import pytest
 from playwright.sync_api import expect
 
+from tests.support.counting_server import Answer
 from tests.support.dashboard import Board, Device, Look
-from tests.support.research import HTML, ResearchSite
-from tests.support.researching import settings
-from tests.support.screens import (
+from tests.support.dashboard_screens import (
     DEVICES,
     HOSTILE,
     LOOKS,
@@ -21,9 +20,10 @@ from tests.support.screens import (
     posted,
     signed_in,
 )
-from tests.support.server import Answer
-from tests.support.serving import Served
-from tests.support.some import some_of
+from tests.support.research import HTML, ResearchSite
+from tests.support.research_config import settings
+from tests.support.sampling import some_of
+from tests.support.serve_process import Served
 from tests.support.waiting import PATIENCE
 
 QUESTION = "How do water wheels turn?"

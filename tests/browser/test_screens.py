@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from penstock import Penstock
 from tests.support.dashboard import LAPTOP, PHONE, Board, Device
-from tests.support.serving import Served
-from tests.support.some import some_of
+from tests.support.sampling import some_of
+from tests.support.serve_process import Served
 from tests.support.waiting import PATIENCE
 
 LOOKS = ("laptop-light", "laptop-dark", "phone-light", "phone-dark")

@@ -16,8 +16,8 @@ from penstock.errors import QueueUnavailable, WaitTimeout
 from penstock.model.payload import UNREADABLE
 from penstock.ports.queue import JobFilter
 from tests.chaos.small import SmallGround
-from tests.support.processes import Farm, WorkerProcess
 from tests.support.waiting import until
+from tests.support.worker_processes import Farm, WorkerProcess
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.support.proxy import Proxy
-from tests.support.servers import PostgresServer, PrivateServer, RedisServer
+from tests.support.database_servers import PostgresServer, PrivateServer, RedisServer
+from tests.support.tcp_proxy import Proxy
 
 MAX_DELAY = 0.05
 GONE_SECONDS = 1.0

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import redis
 
+from tests.support.database_servers import PostgresServer, PrivateServer, RedisServer
 from tests.support.disk import fill, small_disk
-from tests.support.proxy import Proxy
-from tests.support.servers import PostgresServer, PrivateServer, RedisServer
+from tests.support.tcp_proxy import Proxy
 
 MEGABYTES = 16
 

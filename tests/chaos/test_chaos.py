@@ -20,9 +20,9 @@ from tests.chaos.grounds import Ground, ground
 from tests.chaos.previous import environment, unpack_previous
 from tests.conformance.support import BACKENDS
 from tests.support.apps.chaos import LANES
-from tests.support.processes import Farm, WorkerProcess
-from tests.support.side import Note
-from tests.support.windows import most_in_window
+from tests.support.rate_windows import most_in_window
+from tests.support.side_effects import Note
+from tests.support.worker_processes import Farm, WorkerProcess
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 

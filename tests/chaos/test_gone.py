@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from penstock import JobState, Penstock
-from tests.support.cpu import cpu_share
-from tests.support.processes import Farm
-from tests.support.proxy import Proxy
-from tests.support.servers import PostgresServer, PrivateServer, RedisServer
+from tests.support.cpu_time import cpu_share
+from tests.support.database_servers import PostgresServer, PrivateServer, RedisServer
+from tests.support.tcp_proxy import Proxy
 from tests.support.waiting import until
+from tests.support.worker_processes import Farm
 
 SERVERS: dict[str, Callable[[], PrivateServer]] = {
     "postgres": PostgresServer,

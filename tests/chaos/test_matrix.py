@@ -11,7 +11,7 @@ from benchmarks import chaos, machine
 from benchmarks.chaos import Cell
 from tests.chaos.faults import FAULTS, PROCESSES, Field, suffer
 from tests.chaos.small import SmallGround, small_ground
-from tests.support.processes import FAST
+from tests.support.worker_processes import FAST
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 

@@ -23,7 +23,7 @@ from penstock.model.document import (
     Upload,
 )
 from penstock.ports.documents import DocumentQuery, DocumentStore, Findings, Scope, Version
-from tests.support.servers import postgres_url
+from tests.support.database_servers import postgres_url
 
 MODEL = "toy-1"
 TENANT = "default"

@@ -40,8 +40,8 @@ from penstock.ports.queue import (
     Settlement,
     Want,
 )
+from tests.support.database_servers import redis_url
 from tests.support.postgres import borrow_url, execute, give_back
-from tests.support.servers import redis_url
 from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")

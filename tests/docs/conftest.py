@@ -7,7 +7,7 @@ import pytest
 
 from tests.docs.documents import Documents
 from tests.support.cli import Cli
-from tests.support.researching import configure
+from tests.support.research_config import configure
 
 
 @pytest.fixture

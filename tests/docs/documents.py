@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 from tests.support.cli import Cli, wait_until
+from tests.support.counting_server import Answer
 from tests.support.research import ResearchSite
-from tests.support.server import Answer
-from tests.support.serving import PATIENCE
+from tests.support.serve_process import PATIENCE
 
 SERVER = "localhost:8321"
 TITLES = {b"Work 0": b"The ageing of water wheels", b"Work 1": b"Decay of oak in mill wheels"}

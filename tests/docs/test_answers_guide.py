@@ -11,7 +11,7 @@ import pytest
 from tests.docs.commands import run, run_console
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli, wait_until
-from tests.support.serving import PATIENCE
+from tests.support.serve_process import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guide-answers.md").read_text()

@@ -19,8 +19,8 @@ import pytest
 from penstock import JobContext, JobState, Penstock, PermanentError
 from penstock.model.document import DocumentState
 from tests.docs.run_blocks import blocks
+from tests.support.database_servers import RedisServer, postgres_url
 from tests.support.embedder import EmbedderServer
-from tests.support.servers import RedisServer, postgres_url
 from tests.support.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "deployment.md"

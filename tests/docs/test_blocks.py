@@ -30,7 +30,7 @@ from tests.docs.blocks import (
     runner_of,
 )
 from tests.docs.commands import run
-from tests.support.servers import PostgresServer
+from tests.support.database_servers import PostgresServer
 
 HERE = Path(__file__).parent
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

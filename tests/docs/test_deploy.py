@@ -29,9 +29,9 @@ from penstock.doctor.context import DiskLimits
 from penstock.model.server import ServerConfig as Server
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli
+from tests.support.database_servers import RedisServer
 from tests.support.postgres import new_url
-from tests.support.servers import RedisServer
-from tests.support.serving import Served
+from tests.support.serve_process import Served
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

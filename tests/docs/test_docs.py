@@ -16,7 +16,7 @@ from penstock.model.lane import KEYS as CONFIGURABLE
 from tests.docs.blocks import PAGES, Block, blocks_of, name, pages_of
 from tests.docs.commands import follow, run, run_console
 from tests.docs.run_blocks import blocks
-from tests.support.servers import postgres_url
+from tests.support.database_servers import postgres_url
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

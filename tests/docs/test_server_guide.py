@@ -19,7 +19,7 @@ from tests.docs.blocks import Block, all_blocks
 from tests.docs.commands import run, run_console, without_pauses
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli, Running, wait_until
-from tests.support.serving import PATIENCE
+from tests.support.serve_process import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "guide-server.md").read_text()

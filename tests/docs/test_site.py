@@ -54,7 +54,7 @@ def test_every_page_is_built_and_can_be_searched(site: Path) -> None:
 
 
 def test_code_that_a_page_cites_is_in_the_site(site: Path) -> None:
-    cited = "code/tests/integration/test_crash.py.html"
+    cited = "code/tests/integration/engine/test_crash.py.html"
     assert cited in (site / "guarantees.html").read_text()
     assert "test_a_killed_enqueuer_loses_no_batch" in (site / cited).read_text()
 

@@ -11,24 +11,24 @@ from penstock.adapters.postgres import wakeups as postgres_wakeups
 from penstock.adapters.postgres.documents import search as find
 from penstock.adapters.redis import connections
 from penstock.adapters.redis import wakeups as redis_wakeups
-from tests.support.answering import Study
+from tests.support.answers import Study
+from tests.support.browser_searches import Visits
 from tests.support.cli import Cli
-from tests.support.clinic import Clinic
+from tests.support.counting_server import Answer, CountingServer
 from tests.support.disk import small_disk
+from tests.support.doctor import Clinic
+from tests.support.document_app import STORES, Shelf, shelf_in
 from tests.support.embedder import EmbedderServer
 from tests.support.handler_app import HandlerApp
 from tests.support.model_server import ModelServer
-from tests.support.processes import Farm
-from tests.support.reader import Reader
+from tests.support.page_jobs import Reader
 from tests.support.research import Bureau, ResearchSite
 from tests.support.result_server import CHROMIUM, ResultServer
 from tests.support.scans import TESSERACT, VisionServer
-from tests.support.server import Answer, CountingServer
-from tests.support.serving import Host
-from tests.support.shelf import STORES, Shelf, shelf_in
-from tests.support.visits import Visits
+from tests.support.serve_process import Host
 from tests.support.waiting import PATIENCE
-from tests.support.web import SLUICE, Web
+from tests.support.web_documents import SLUICE, Web
+from tests.support.worker_processes import Farm
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import wait_until
+from tests.support.database_servers import postgres_copy, postgres_wheel
 from tests.support.forks import WITH_INTERRUPTS
-from tests.support.run import MARK, run_folder
-from tests.support.servers import postgres_copy, postgres_wheel
-from tests.support.some import some_of
+from tests.support.run_folder import MARK, run_folder
+from tests.support.sampling import some_of
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 100.0
@@ -31,7 +31,7 @@ def test_servers_and_workers_end_with_the_run_however_it_ends(how: str, tmp_path
         run = subprocess.Popen(
             [
                 *(*WITH_INTERRUPTS, sys.executable, "-m", "pytest", *arguments),
-                "tests/support/lingering.py",
+                "tests/support/endless_test.py",
             ],
             cwd=ROOT,
             env={

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from tests.support.database_servers import PrivateServer
 from tests.support.gcs_server import GcsServer
-from tests.support.servers import PrivateServer
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "testing",

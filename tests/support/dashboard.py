@@ -31,7 +31,7 @@ from penstock import Penstock
 from tests.support.cli import Cli, wait_until
 from tests.support.embedder import EmbedderServer
 from tests.support.result_server import CHROMIUM
-from tests.support.serving import Host, Served
+from tests.support.serve_process import Host, Served
 from tests.support.waiting import PATIENCE as SECONDS
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.model.embedder import EmbedderConfig
-from tests.support.server import Answer, CountingServer, Hit, as_json
+from tests.support.counting_server import Answer, CountingServer, Hit, as_json
 
 MODEL = "toy"
 DIMENSIONS = 8

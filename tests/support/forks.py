@@ -35,7 +35,7 @@ from typing import Any
 
 import penstock.cli
 from tests.support import parsers
-from tests.support.run import run_folder
+from tests.support.run_folder import run_folder
 
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
@@ -197,13 +197,13 @@ def server() -> socket.socket:
 def command(module: str, *arguments: str) -> list[str]:
     """A command line that does the same as `start`, for others to run. Its environment must be as
     that of the tests in what Python reads when it starts."""
-    launch = str(Path(__file__).with_name("launch.py"))
+    launch = str(Path(__file__).with_name("fork_command.py"))
     return [sys.executable, "-IS", launch, _listening(), module, *arguments]
 
 
 @cache
 def _listening() -> str:
-    """Where `launch.py` asks for forks."""
+    """Where `fork_command.py` asks for forks."""
     server()  # now, and not in the thread at the same time as elsewhere
     path = f"{mkdtemp(dir=run_folder())}/forks"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

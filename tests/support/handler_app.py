@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import Job, JobContext
 from penstock.model.lane import LaneConfig
-from tests.support.processes import Farm
+from tests.support.worker_processes import Farm
 
 SOON = 60.0
 FREE = LaneConfig(min_interval_seconds=0.0, max_parallel=20)

@@ -25,8 +25,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.server import Answer, CountingServer, Hit
-from tests.support.windows import most_at_once
+from tests.support.counting_server import Answer, CountingServer, Hit
+from tests.support.rate_windows import most_at_once
 
 PLAN, SEARCH, ANSWER = "plan-model", "search-model", "answer-model"
 PATH = "/v1/chat/completions"

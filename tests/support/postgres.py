@@ -16,7 +16,7 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database
 from penstock.adapters.postgres.documents import PostgresDocuments
 from penstock.adapters.postgres.store import PostgresStore
-from tests.support.servers import postgres_url
+from tests.support.database_servers import postgres_url
 
 
 def new_url(server: str | None = None) -> str:

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 from penstock.model.providers import ProviderConfig
 from penstock.ports.provider import SearchProvider
 from penstock.research.providers import open_providers
-from tests.support.server import Answer, CountingServer, Hit, as_json
+from tests.support.counting_server import Answer, CountingServer, Hit, as_json
 
 PATHS = {
     "openalex": "/openalex/works",

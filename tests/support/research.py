@@ -15,11 +15,11 @@ from urllib.parse import parse_qs
 from penstock import Penstock
 from penstock.research.job_ids import log_of
 from penstock.wire.tasks import TaskView
+from tests.support.counting_server import Answer, Hit
+from tests.support.document_app import Shelf
 from tests.support.provider_server import PATHS, ProviderServer, Work
 from tests.support.result_server import ResultServer
-from tests.support.server import Answer, Hit
-from tests.support.shelf import Shelf
-from tests.support.web import HOSTS
+from tests.support.web_documents import HOSTS
 
 SOON = 60.0
 """Seconds a task may take; five times what it should."""

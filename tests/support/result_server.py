@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from penstock.model.browser import SearchEngineConfig
-from tests.support.server import Answer, CountingServer, Hit
+from tests.support.counting_server import Answer, CountingServer, Hit
 
 CHROMIUM = Path(sys.prefix) / "chromium"
 """Where tools/get_chromium.py has put it."""

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.support.server import Answer, CountingServer, Hit, as_json
+from tests.support.counting_server import Answer, CountingServer, Hit, as_json
 
 TESSERACT = Path(sys.prefix) / "tesseract"
 """Where tools/get_tesseract.py has put it."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import JobOrchestrator, Penstock
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 
 def obey_jumps(file: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import Penstock
 from penstock.model.answer import Answer
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 
 def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:

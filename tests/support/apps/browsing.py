@@ -7,7 +7,7 @@ from typing import Any
 from penstock import JobContext, Penstock
 from penstock.ports.provider import SearchProvider
 from penstock.research.providers import open_providers
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:

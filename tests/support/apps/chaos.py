@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from penstock import JobContext, Penstock
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 LANES = {"narrow": {"requests_per_interval": 100, "interval_seconds": 1.0, "max_parallel": 3}}
 

@@ -9,7 +9,7 @@ import signal
 from typing import Any
 
 from penstock import JobContext, Penstock
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:

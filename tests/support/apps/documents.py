@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import JobContext, Penstock
 from penstock.documents.jobs import EMBED, PARSE
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 FIRST, SECOND, THIRD = 1, 2, 3
 STEPS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock import JobContext, Penstock, PermanentError
-from tests.support.gate import pass_gate
-from tests.support.side import Side
+from tests.support.gate_file import pass_gate
+from tests.support.side_effects import Side
 
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from penstock import JobContext, Penstock
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 
 class Weird(BaseException):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock import Penstock
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:

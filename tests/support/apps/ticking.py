@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from penstock import JobContext, Penstock
-from tests.support.side import Side
+from tests.support.side_effects import Side
 
 BEAT_SECONDS = 1.0
 

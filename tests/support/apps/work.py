@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from penstock import JobContext, Penstock
-from tests.support.gate import pass_gate, pass_gate_in_thread
-from tests.support.side import Side
+from tests.support.gate_file import pass_gate, pass_gate_in_thread
+from tests.support.side_effects import Side
 
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:

@@ -1,0 +1,65 @@
+"""The API does what /openapi.json says, whatever it is sent."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.serve_process import Host
+
+SECONDS = 25
+LEFT_OUT = (
+    # What is valid is not all in the schema: either `text` or `url`, printable names.
+    "positive_data_acceptance",
+)
+
+
+@pytest.mark.timeout(300)
+async def test_no_request_makes_it_fail_or_answer_what_is_not_described(host: Host) -> None:
+    """Thousands of requests made from the description, valid and not, and their sequences."""
+    key = host.key("schemathesis", scopes="read write admin")
+    served = host.serve(
+        app=None,
+        require_key=True,
+        requests_per_minute=10**6,
+        deadline_seconds=0.2,
+        wait_seconds=0.2,
+    )
+    process = await asyncio.create_subprocess_exec(
+        str(Path(sys.executable).with_name("schemathesis")),
+        "run",
+        f"{served.url}/openapi.json",
+        *("--header", f"Authorization: Bearer {key}"),
+        *("--seed", "1", "--max-time", str(SECONDS), "--no-color"),
+        *("--request-timeout", "60"),
+        *("--exclude-checks", ",".join(LEFT_OUT)),
+        cwd=host.cli.folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    text = said.decode()
+    assert process.returncode == 0, text[-20_000:]
+    counted = re.search(r"(\d+) generated, (\d+) passed", text)
+    assert counted is not None, text[-2000:]
+    assert int(counted[1]) == int(counted[2]) > 10, "hundreds where the machine has the time"
+    assert served.stop().code == 0
+    assert "failed:" not in served.running.err.replace("failed permanently:", "")
+
+
+async def test_every_route_is_described_with_its_errors(host: Host) -> None:
+    served = host.serve("--no-workers")
+    async with served.client() as client:
+        described = (await client.get("/openapi.json")).json()
+    assert described["openapi"].startswith("3.1")
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            assert operation.get("description"), (method, path)
+            if path.startswith("/v1/"):
+                assert {"401", "403", "404", "422", "429", "503"} <= set(operation["responses"])
+                if method == "post":
+                    names = [one["name"] for one in operation.get("parameters", ())]
+                    makes = bool({"201", "202"} & set(operation["responses"]))
+                    assert ("Idempotency-Key" in names) == makes, path

@@ -1,0 +1,96 @@
+"""One request does not keep the server from all others."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.app_api import Site, site_in
+from tests.support.embedder import EmbedderServer
+from tests.support.loop_blocking import bursts
+from tests.support.raw_http import Wire
+
+MEGABYTES = 1_900_000
+MAX_BURST = 0.2
+"""Seconds of CPU on the event loop; what is too long here took one to nine."""
+
+
+@pytest.fixture
+async def site(tmp_path: Path, embedder: EmbedderServer) -> AsyncIterator[Site]:
+    config = embedder.config(tmp_path)
+    async with site_in(tmp_path, documents=True, config_file=config) as site:
+        yield site
+
+
+def filled(unit: str, size: int = MEGABYTES) -> str:
+    return (unit * (size // len(unit) + 1))[:size]
+
+
+ADDRESSES = filled("ab@ab.com ")
+DOCUMENT: dict[str, Any] = {"text": "a"}
+QUESTION: dict[str, Any] = {"question": "what?"}
+HOSTILE: dict[str, tuple[str, Any, int]] = {
+    "title": ("/v1/documents", DOCUMENT | {"title": ADDRESSES}, 422),
+    "id": ("/v1/documents", DOCUMENT | {"id": ADDRESSES}, 422),
+    "collection": ("/v1/documents", DOCUMENT | {"collection": ADDRESSES}, 422),
+    "address": ("/v1/documents", {"url": f"https://example.com/{ADDRESSES}"}, 422),
+    "metadata": ("/v1/documents", DOCUMENT | {"metadata": {"a": ADDRESSES}}, 422),
+    "metadata key": ("/v1/documents", DOCUMENT | {"metadata": {ADDRESSES: 1}}, 422),
+    "metadata keys": (
+        "/v1/documents",
+        DOCUMENT | {"metadata": {f"{n}@ab.com": n for n in range(70_000)}},
+        422,
+    ),
+    "arrays": ("/v1/jobs", {"kind": "add", "payload": {"a": [[]] * 450_000}}, 422),
+    "fields": ("/v1/jobs", dict.fromkeys(map(str, range(99_000)), 1), 422),
+    "question": ("/v1/search", {"question": ADDRESSES}, 422),
+    "long question": ("/v1/search", {"question": filled("東京都水門", 10_000)}, 200),
+    "documents": ("/v1/search", QUESTION | {"documents": [filled("4111 ", 240)] * 1000}, 200),
+    "task": ("/v1/tasks", {"question": filled("ab@ab.com ", 10_000)}, 201),
+    "names of providers": ("/v1/answers", QUESTION | {"collections": [ADDRESSES]}, 422),
+    "upsert": ("PUT /v1/index/a", DOCUMENT | {"title": ADDRESSES}, 422),
+}
+
+
+async def test_no_request_keeps_the_server_from_all_others(site: Site) -> None:
+    bodies = {
+        name: (path, json.dumps(body, ensure_ascii=False).encode(), expected)
+        for name, (path, body, expected) in HOSTILE.items()
+    }
+    async with site.listening() as address:
+        wire = await Wire.open(address)
+        assert (await wire.ask("POST", "/v1/search", QUESTION)).status == 200  # all is loaded
+        for name, (path, body, expected) in bodies.items():
+            method, _, url = path.rpartition(" ")
+            async with bursts() as seen:
+                answer = await wire.ask(method or "POST", url, body)
+                assert (answer.status, name) == (expected, name), answer.body[:300]
+            assert seen.longest < MAX_BURST, name
+            if answer.headers.get("connection") == "close":
+                wire.close()
+                wire = await Wire.open(address)
+        wire.close()
+
+
+async def test_a_page_of_large_jobs_does_not_either(site: Site) -> None:
+    for number in range(30):
+        await site.app.enqueue("other", {"numbers": [0.5] * 60_000, "number": number})
+    async with await site.client() as client, bursts() as seen:
+        page = await client.get("/v1/jobs?limit=1000")
+    assert len(page.json()["jobs"]) == 30
+    assert seen.longest < MAX_BURST
+
+
+async def test_what_is_too_long_is_told_with_its_limit(site: Site) -> None:
+    async with await site.client() as client:
+        answer = await client.post("/v1/documents", json=DOCUMENT | {"title": "x" * 1001})
+        assert "body.title: String should have at most 1000 characters" in answer.json()["detail"]
+        answer = await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": [1] * 10**5}})
+        assert answer.json()["detail"] == "the body has over 100,000 values"
+        text = '"a", [b] {"c"} \\ ' * 20_000
+        answer = await client.post("/v1/documents", json={"text": text, "title": "x" * 1000})
+        assert answer.status_code == 202, "what is in a string is one value"
+        described = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    assert described["NewDocument"]["properties"]["title"]["maxLength"] == 1000
