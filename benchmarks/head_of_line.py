@@ -116,7 +116,7 @@ async def _seconds(folder: Path, in_front: int, others: int) -> float:
     async with app:
         if in_front:
             await app.enqueue_many("blocked", [None] * in_front)
-            await app.steer_lane("blocked", "pause")
+            await app.control_lane("blocked", "pause")
         await app.enqueue_many("free", [None] * (others // 2))
         await app.enqueue_many("open", [None] * (others // 2))
         start = time.perf_counter()

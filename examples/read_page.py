@@ -8,7 +8,7 @@ from penstock import JobContext, Penstock
 from penstock.errors import RobotsRefused
 from penstock.research.page import TIMEOUT_SECONDS, fetch_page
 from penstock.research.robots import Robots
-from penstock.text.fence import fenced
+from penstock.text.untrusted import fenced
 
 STORY = "The sluice opens at dawn, and the keeper writes the time into a book. " * 5
 PAGES = {

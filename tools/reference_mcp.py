@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from mcp.server.mcpserver.tools import Tool
 
-from penstock.mcp.tool_view import WriteDesk
+from penstock.mcp.tool_view import WriteAccess
 from penstock.mcp.tools import all_tools, instructions
 from penstock.mcp.tools.define import answer_schema
 from tools.schema_words import row, section, type_of, without_enums
@@ -51,7 +51,7 @@ def mcp_page() -> str:
 
 
 def _tool(tool: Tool) -> str:
-    scope = "write" if get_type_hints(tool.fn, include_extras=True)["desk"] == WriteDesk else "read"
+    scope = "write" if get_type_hints(tool.fn, include_extras=True)["tenant_view"] == WriteAccess else "read"
     return "\n\n".join(
         [
             f"## {tool.name}",

@@ -17,9 +17,9 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
-from penstock.engine.request_scopes import RequestScopes
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
+from penstock.engine.scope_provider import RequestScopes
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
     ConfigError,

@@ -1,4 +1,4 @@
-"""Every error Penstock raises on purpose.
+"""Every error Penstock raises on purpose, each with its code, HTTP status and exit code.
 
 PenstockError
 ├── ConfigError                 a setting is missing or wrong

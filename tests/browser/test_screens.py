@@ -77,7 +77,7 @@ def test_the_history_is_for_admins(board: Board) -> None:
     assert "Worker processes" not in page
     assert "data-chart" not in page
     assert 'href="/actions"' not in page
-    for path in ("/lanes/catalogue/steer", "/lanes/catalogue/limits"):
+    for path in ("/lanes/catalogue/control", "/lanes/catalogue/limits"):
         sent = {**cookie, "Origin": locked.url}
         fields = {"what": "pause"}
         refused = httpx.post(locked.url + path, data=fields, headers=sent, timeout=PATIENCE)

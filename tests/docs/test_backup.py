@@ -178,7 +178,7 @@ async def test_a_backup_made_at_work_is_restored_elsewhere_and_work_goes_on(
         await before.enqueue("note", {"what": "later"}, delay=3600)
         slow = await before.enqueue("note", {"what": "slow"}, key="the slow one")
         await until(lambda: "slow" in runs, "the slow job to run")
-        await before.steer_lane("quiet", "pause")
+        await before.control_lane("quiet", "pause")
         embedder.down()
         await before.documents.add(tmp_path / "gate.txt")  # under way: it cannot be embedded
         await until(lambda: embedding(before), "it to be parsed")

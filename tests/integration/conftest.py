@@ -55,7 +55,7 @@ def server() -> Iterator[CountingServer]:
 
 
 @pytest.fixture
-def desk(farm: Farm) -> HandlerApp:
+def runner(farm: Farm) -> HandlerApp:
     return HandlerApp(farm)
 
 

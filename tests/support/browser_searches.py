@@ -28,7 +28,7 @@ class Visits:
 
     def __init__(self, farm: Farm, server: ResultServer, **settings: Any) -> None:
         self.server = server
-        self.desk = HandlerApp(farm, lanes=LANES, **settings)
+        self.runner = HandlerApp(farm, lanes=LANES, **settings)
         self.allow = [f"127.0.0.1:{server.port}"]
         self.providers = Providers()
         self._work: Work
@@ -51,9 +51,9 @@ class Visits:
 
     async def run(self, work: Work, **options: Any) -> Job:
         """One job; `options` are those of the first, whose handler is that of all."""
-        app, self._work = self.desk.app, work
+        app, self._work = self.runner.app, work
         if "work" not in app.handlers:
-            self.desk.register(lambda ctx: self._work(ctx), LANE, timeout=PATIENCE, **options)
+            self.runner.register(lambda ctx: self._work(ctx), LANE, timeout=PATIENCE, **options)
         async with app, app.running():
             job = await app.enqueue("work")
             return await app.wait(job.id, timeout=PATIENCE)
@@ -64,7 +64,7 @@ class Visits:
     @property
     def loads(self) -> int:
         """Permits that were taken."""
-        return self.desk.use_of(LANE)
+        return self.runner.use_of(LANE)
 
 
 def titles(job: Job) -> list[str]:

@@ -55,7 +55,7 @@ class HandlerApp:
     async def opened_breaker(self, lane: str) -> None:
         """A lane in the middle of an outage, whose next try is due."""
         async with self.app:
-            await self.app.steer_lane(lane, "resume")
+            await self.app.control_lane(lane, "resume")
         self.farm.execute("UPDATE lanes SET step = 3, retry_at = 0 WHERE name = ?", lane)
 
     def use_of(self, lane: str) -> int:

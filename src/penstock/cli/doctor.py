@@ -15,7 +15,7 @@ from penstock.cli.output import Column, console, is_terminal, print_json, rich_t
 from penstock.cli.text import printable
 
 if TYPE_CHECKING:
-    from penstock.doctor.finding import Diagnosis
+    from penstock.doctor.diagnosis import Diagnosis
 
 END_SECONDS = 1.0
 """After all is said, how long the process may take to end."""
@@ -42,7 +42,7 @@ def run_doctor(
     import asyncio
 
     from penstock.cli.stopping import exit_after
-    from penstock.doctor.finding import Status, worst
+    from penstock.doctor.diagnosis import Status, worst
     from penstock.doctor.run import examine
 
     with asyncio.Runner() as runner:

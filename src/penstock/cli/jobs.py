@@ -1,4 +1,4 @@
-"""`penstock jobs`: list, show, cancel, again, watch."""
+"""`penstock jobs`: list, show, cancel, rerun, watch."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def pause(
     Running jobs continue, and waiting jobs keep their place. Pausing a parent also pauses its
     children.
     """
-    _steer("pause", "paused", names, queue, config, as_json=as_json)
+    _control("pause", "paused", names, queue, config, as_json=as_json)
 
 
 @group.command("resume")
@@ -84,7 +84,7 @@ def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Resume lanes that are paused or blocked, for example after rejected credentials."""
-    _steer("resume", "resumed", names, queue, config, as_json=as_json)
+    _control("resume", "resumed", names, queue, config, as_json=as_json)
 
 
 @group.command("reset")
@@ -95,7 +95,7 @@ def reset(
     as_json: JsonOption = False,
 ) -> None:
     """Resume lanes, close their breakers, and clear throttling and daily counters."""
-    _steer("reset", "reset", names, queue, config, as_json=as_json)
+    _control("reset", "reset", names, queue, config, as_json=as_json)
 
 
 @group.command("set")
@@ -214,7 +214,7 @@ def _show_limits(lane: LaneInfo, *, as_json: bool) -> None:
         say(f"{printable(lane.name)}  {in_words(lane)}")
 
 
-def _steer(
+def _control(
     verb: Literal["pause", "resume", "reset"],
     done: str,
     names: list[str],
@@ -228,14 +228,14 @@ def _steer(
     with opened(queue, config) as (app, run):
         for name in names:
             try:
-                run(app.steer_lane(name, verb))
+                run(app.control_lane(name, verb))
             except LaneNotFound:
                 missing.append(name)
-    steered = [name for name in names if name not in missing]
+    controlled = [name for name in names if name not in missing]
     if as_json:
-        print_json({done: steered})
+        print_json({done: controlled})
     else:
-        for name in steered:
+        for name in controlled:
             say(f"{printable(name)}  {done}")
     if missing:
         raise NotFound(

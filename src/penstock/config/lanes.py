@@ -1,4 +1,4 @@
-"""The `lanes` section of a config file: changes to lanes, checked key by key."""
+"""The `lanes` section of a config file; its keys are the fields of `LaneConfig`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converts files with rate limits of APIs to lanes:
+"""Converts files with rate limits of APIs to lanes.
 
     apis:
       openalex:

@@ -14,7 +14,7 @@ from penstock.model.embedder import EmbedderConfig
 from penstock.model.intake import IntakeConfig
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import LlmConfig
-from penstock.model.names import NamesConfig
+from penstock.model.name_masking import NamesConfig
 from penstock.model.providers import (
     ProviderConfig,
     check_provider,

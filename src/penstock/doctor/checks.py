@@ -11,7 +11,7 @@ from penstock.doctor import http_server as serving
 from penstock.doctor import kafka as messages
 from penstock.doctor import queue as work
 from penstock.doctor.context import Case
-from penstock.doctor.finding import Diagnosis
+from penstock.doctor.diagnosis import Diagnosis
 
 
 class Check(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.adapters.database_facts import ClockSkew
-from penstock.doctor.finding import Diagnosis, ok, warning
+from penstock.doctor.diagnosis import Diagnosis, ok, warning
 
 MAX_SECONDS = 1.0
 

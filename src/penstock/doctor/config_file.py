@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.config import hide_secrets
 from penstock.doctor.context import Case, in_thread, is_secret
-from penstock.doctor.finding import Diagnosis, ok, warning
+from penstock.doctor.diagnosis import Diagnosis, ok, warning
 
 
 async def look(case: Case) -> list[Diagnosis]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.doctor.context import Case
-from penstock.doctor.finding import Diagnosis, ok, warning
+from penstock.doctor.diagnosis import Diagnosis, ok, warning
 
 SHORT_LEASE, LONG_LEASE = 3.0, 120.0
 LONG_POLL = 60.0

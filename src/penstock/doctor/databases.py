@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from penstock.adapters.database_facts import Schema
 from penstock.config import hide_secrets
 from penstock.doctor.context import Case
-from penstock.doctor.finding import Diagnosis, broken, ok, skipped
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped
 from penstock.errors import ConfigError, PenstockError, QueueUnavailable
 from penstock.ports.documents import ServingModel
 

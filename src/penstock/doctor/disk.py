@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.doctor.context import SQLITE, Case, DiskLimits, in_thread
-from penstock.doctor.finding import Diagnosis, broken, ok, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
 
 MOUNTS = Path("/proc/self/mountinfo")
 

@@ -16,7 +16,7 @@ from penstock.adapters.models.openai_embedder import OpenAIEmbedder
 from penstock.config import hide_secrets
 from penstock.doctor.context import Case, in_thread
 from penstock.doctor.databases import serving_at
-from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
 from penstock.errors import (
     AuthenticationError,
     ConfigError,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from penstock.config import Config
 from penstock.doctor.context import Case, in_thread
-from penstock.doctor.finding import Diagnosis, broken, ok
+from penstock.doctor.diagnosis import Diagnosis, broken, ok
 
 
 class Extra(NamedTuple):

@@ -6,7 +6,7 @@ import errno
 import socket
 
 from penstock.doctor.context import Case, in_thread
-from penstock.doctor.finding import Diagnosis, broken, ok, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
 from penstock.model.server import ServerConfig
 
 ANSWER_SECONDS = 3.0

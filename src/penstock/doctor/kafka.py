@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.doctor.context import Case, in_thread
-from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
 from penstock.errors import ConfigError
 from penstock.model.intake import KafkaConfig
 

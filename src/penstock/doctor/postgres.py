@@ -10,7 +10,7 @@ from penstock.adapters.postgres.facts import look as look_at_server
 from penstock.adapters.postgres.schema import OLDEST_SERVER
 from penstock.doctor.clock import judge_clock
 from penstock.doctor.context import Case
-from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
 from penstock.doctor.schema import judge_schema
 
 

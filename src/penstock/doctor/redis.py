@@ -8,7 +8,7 @@ from penstock.adapters.redis.facts import RedisFacts
 from penstock.adapters.redis.facts import look as look_at_server
 from penstock.doctor.clock import judge_clock
 from penstock.doctor.context import Case
-from penstock.doctor.finding import Diagnosis, broken, ok, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
 
 
 async def facts(url: str) -> RedisFacts:

@@ -11,7 +11,7 @@ from pathlib import Path
 from penstock.config import DEFAULT_FILE, load
 from penstock.doctor.checks import CHECKS, Check
 from penstock.doctor.context import Case, DiskLimits
-from penstock.doctor.finding import Diagnosis, broken, skipped
+from penstock.doctor.diagnosis import Diagnosis, broken, skipped
 from penstock.errors import ConfigError
 
 CHECK_SECONDS = 8.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.adapters.database_facts import Schema
-from penstock.doctor.finding import Diagnosis, broken, ok, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
 
 
 def judge_schema(part: str, schema: Schema) -> Diagnosis:

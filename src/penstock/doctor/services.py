@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 
 from penstock.config import Config, hide_secrets
 from penstock.doctor.context import Case
-from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
 from penstock.errors import AuthenticationError, ConfigError, PenstockError
 from penstock.model.providers import ADDRESSES, ProviderConfig
 

@@ -10,8 +10,8 @@ from penstock.adapters.sqlite.facts import SqliteFacts
 from penstock.adapters.sqlite.facts import look as look_at_file
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.doctor.context import Case, in_thread
+from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
 from penstock.doctor.disk import file_system, unwritable
-from penstock.doctor.finding import Diagnosis, broken, ok, warning
 from penstock.doctor.schema import judge_schema
 
 NETWORKED = frozenset(

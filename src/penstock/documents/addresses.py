@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.adapters.blobs.address import BucketAddress, ObjectAddress, is_object, object_address
+from penstock.documents.document_names import NAME_LIMIT, Names
 from penstock.documents.jobs import FETCH, WEB, Enqueue, fetch_id, log_of, payload_of
-from penstock.documents.names import NAME_LIMIT, Names
 from penstock.documents.pipeline import IngestDeps
 from penstock.model.document import Document
 from penstock.model.job import Job, Priority, PriorityName

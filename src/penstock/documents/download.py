@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 from penstock.adapters.blobs.address import ObjectAddress
+from penstock.documents.document_names import Names
 from penstock.documents.jobs import BUCKET_LANE
 from penstock.documents.mask import Masker
-from penstock.documents.names import Names
 from penstock.documents.pipeline import IngestDeps
 from penstock.engine.context import JobContext
 from penstock.errors import (

@@ -16,7 +16,7 @@ from penstock.aio import end_tasks
 from penstock.documents.embed_batches import Embed, EmbedBatches
 from penstock.documents.jobs import EMBEDDER_LANE
 from penstock.engine.context import JobContext
-from penstock.engine.request_scopes import RequestScopes
+from penstock.engine.scope_provider import RequestScopes
 from penstock.errors import EmbedderError
 from penstock.model.embedder import EmbedderConfig
 

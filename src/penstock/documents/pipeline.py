@@ -22,7 +22,7 @@ from penstock.documents.chunk import ChunkSettings
 from penstock.documents.embed_batches import MAX_TEXTS, Embed
 from penstock.documents.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
 from penstock.documents.mask import Masker
-from penstock.documents.masking import prepare
+from penstock.documents.mask_document import prepare
 from penstock.documents.parse.pool import ParserPool
 from penstock.documents.parse.requests import Scans
 from penstock.documents.parsed import Parsed

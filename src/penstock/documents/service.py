@@ -22,10 +22,10 @@ from typing import Any
 
 from penstock.adapters.blobs.address import BucketAddress, ObjectAddress, is_object, object_address
 from penstock.documents.addresses import Remote, Request, digest_of, name_of, shown
+from penstock.documents.document_names import Names
 from penstock.documents.download import Before, Brought, bring, lane_of_host
 from penstock.documents.embedding import Embedding
 from penstock.documents.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of, start
-from penstock.documents.names import Names
 from penstock.documents.parse.pool import ParserPool
 from penstock.documents.pipeline import IngestDeps
 from penstock.documents.purge import Purge

@@ -27,10 +27,10 @@ from penstock.documents.purge import Purge
 from penstock.documents.reconcile import PASSED_ON_SECONDS
 from penstock.documents.scan_readers import MAX_PAGES, scan_reader
 from penstock.documents.service import Documents
-from penstock.engine.request_scopes import RequestScopes
+from penstock.engine.scope_provider import RequestScopes
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import ConfigError
-from penstock.model.names import NamesConfig
+from penstock.model.name_masking import NamesConfig
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.engine.background import Repeated, Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import Services
 from penstock.engine.dispatcher import Dispatcher
@@ -24,7 +25,6 @@ from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
 from penstock.engine.room import Room
 from penstock.engine.running import Running
-from penstock.engine.service import Repeated, Service
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
 from penstock.engine.ticker import tickers

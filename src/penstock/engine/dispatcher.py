@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock import runtime
+from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
@@ -23,7 +24,6 @@ from penstock.engine.room import Room
 from penstock.engine.run import Run
 from penstock.engine.run_counts import count_runs
 from penstock.engine.running import Running
-from penstock.engine.service import Service
 from penstock.engine.settler import Load, Settler
 from penstock.errors import QueueError
 from penstock.model.job import JobState

@@ -20,11 +20,11 @@ class JobLanes(PermitHolder):
     worker, and its time does not count toward its timeout; while it waits in another lane than
     its own it has no slot in its own lane either, so that no two jobs wait for each other."""
 
-    def __init__(self, desk: PermitBroker, run: Run, parking: Parking) -> None:
-        self._desk = desk
+    def __init__(self, broker: PermitBroker, run: Run, parking: Parking) -> None:
+        self._broker = broker
         self._run = run
         self._parking = parking
-        self.reports = desk.reports
+        self.reports = broker.reports
         self.number, self.token, self.id = run.lease.seq, run.lease.token, run.lease.id
         self.slot_lane, self.limit = run.lease.lane, run.limit
 
@@ -56,7 +56,7 @@ class JobLanes(PermitHolder):
                 report = Report(
                     News.RATE_LIMITED, error.retry_after, name, resets_after=error.resets_after
                 )
-                self._desk.tell(run, report)
+                self._broker.tell(run, report)
                 self.reports.note(error, report)
                 raise
             finally:
@@ -80,7 +80,7 @@ class JobLanes(PermitHolder):
             end = min(end, run.member.now() + max(0.0, patience))
         learns = name == run.lease.lane
         try:
-            async with self._desk.hold(name, self, end=end) as permit:
+            async with self._broker.hold(name, self, end=end) as permit:
                 yield permit
         except Exception as error:
             learns = learns and self.reports.knows(error)
@@ -102,13 +102,13 @@ class JobLanes(PermitHolder):
         if run.for_permits and run.in_lane:
             self._lend_slot()
         if self.slot_lane:
-            self._desk.changed(self.slot_lane)
+            self._broker.changed(self.slot_lane)
 
     def shares_slot(self, lane: str) -> bool:
         if not self._run.in_lane:
             return False
         own = self.slot_lane
-        return lane == own or bool(self._desk.family(lane) & self._desk.family(own))
+        return lane == own or bool(self._broker.family(lane) & self._broker.family(own))
 
     def waits(self, lane: str) -> None:
         run = self._run
@@ -143,7 +143,7 @@ class JobLanes(PermitHolder):
         lease, again = run.lease, run.slot_again
         permit = again or Permit(lease.lane, lease.seq, lease.start_at)
         run.in_lane, run.slot_again = False, None
-        self._desk.give_back(Returned(permit, report, lease.seq, lease.token, lease.id))
+        self._broker.give_back(Returned(permit, report, lease.seq, lease.token, lease.id))
 
     async def _take_slot_again(self) -> asyncio.CancelledError | None:
         """Wait for a slot in the job's own lane. A start it does not need: it makes no request."""
@@ -165,11 +165,11 @@ class JobLanes(PermitHolder):
     async def _slot_comes(self) -> None:
         run = self._run
         try:
-            slot = await self._desk.take(self.slot_lane, Turn(PermitHolder()), slot_only=True)
+            slot = await self._broker.take(self.slot_lane, Turn(PermitHolder()), slot_only=True)
             if run.lent_slot and not run.for_permits and run.interrupted is None and not run.ended:
                 run.in_lane, run.lent_slot, run.slot_again = True, False, slot
             else:
-                self._desk.give_back(Returned(slot, None, 0, 0))
+                self._broker.give_back(Returned(slot, None, 0, 0))
         finally:
             run.slot_coming = None
 

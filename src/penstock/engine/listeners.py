@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.membership import Membership
 from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Interrupt
 from penstock.engine.running import Running
-from penstock.engine.service import Service
 from penstock.engine.watchdog import Watchdog
 from penstock.errors import QueueError
 from penstock.ports.queue import JobQueue, Topic

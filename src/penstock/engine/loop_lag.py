@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from penstock import runtime
-from penstock.engine.service import Service
+from penstock.engine.background import Service
 
 PAUSE = 0.25
 """Between two looks; what blocks the loop for less is seen in part."""

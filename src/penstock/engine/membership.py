@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock import runtime
+from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.events import EngineEvents
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Interrupt
 from penstock.engine.running import Running
-from penstock.engine.service import Service
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
 from penstock.engine.watchdog import Watchdog

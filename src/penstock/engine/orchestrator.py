@@ -132,7 +132,7 @@ class JobOrchestrator:
         return self.running and not self._engine.running.draining
 
     @contextmanager
-    def visiting(self, tenant: str, deadline: float) -> Iterator[RequestScope]:
+    def request_scope(self, tenant: str, deadline: float) -> Iterator[RequestScope]:
         """Ask a question. A stop waits for it as for a running job."""
         running = self._engine.running
         running.visits += 1

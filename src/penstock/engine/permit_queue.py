@@ -84,7 +84,7 @@ class Turn:
             self.asker.free_slot()
 
 
-class LaneLine:
+class PermitQueue:
     """Askers take turns in it, each with its oldest request. Few stand in front: as many are asked
     for as were granted the last time, and one more."""
 

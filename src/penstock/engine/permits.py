@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from penstock import runtime
 from penstock.engine.membership import Membership
-from penstock.engine.permit_queue import MOMENT, LaneLine, PermitHolder, Turn
+from penstock.engine.permit_queue import MOMENT, PermitHolder, PermitQueue, Turn
 from penstock.engine.run import Run
 from penstock.engine.settler import Settler
 from penstock.errors import (
@@ -49,7 +49,7 @@ class PermitBroker:
         self.reports = reports
         self._lane_config = lane_config
         self._poll_seconds = poll_seconds
-        self._lines: dict[tuple[str, bool, bool], LaneLine] = {}
+        self._lines: dict[tuple[str, bool, bool], PermitQueue] = {}
         self._trip: asyncio.Task[None] | None = None
         self._lag = 0.0
         """Seconds that the queue has lately taken to answer: a start that comes sooner is lost."""
@@ -76,7 +76,7 @@ class PermitBroker:
 
     async def _answer(self, lane: str, turn: Turn, slot_only: bool) -> Permit:
         key = (lane, slot_only, turn.asker.question)
-        line = self._lines.setdefault(key, LaneLine(lane, slot_only))
+        line = self._lines.setdefault(key, PermitQueue(lane, slot_only))
         line.add(turn, first=turn.waits)
         now = self._membership.member.now()
         if line.look_at > now:
@@ -97,7 +97,7 @@ class PermitBroker:
             if patience is not None:
                 patience.cancel()
 
-    def _give_up(self, line: LaneLine, turn: Turn) -> None:
+    def _give_up(self, line: PermitQueue, turn: Turn) -> None:
         """Its patience is at an end. One that is just asked for, or has not been yet, hears so with
         the answer."""
         if turn.waits and line.remove(turn):
@@ -251,7 +251,7 @@ class PermitBroker:
             self._trip = None
             self._look(self._membership.member.now())
 
-    def _due(self) -> list[tuple[LaneLine, list[tuple[Turn, PermitRequest]]]]:
+    def _due(self) -> list[tuple[PermitQueue, list[tuple[Turn, PermitRequest]]]]:
         now = self._membership.member.now()
         asked = []
         for key, line in list(self._lines.items()):
@@ -261,7 +261,7 @@ class PermitBroker:
                 asked.append((line, [(turn, self._request(line, turn)) for turn in line.take(now)]))
         return asked
 
-    def _request(self, line: LaneLine, turn: Turn) -> PermitRequest:
+    def _request(self, line: PermitQueue, turn: Turn) -> PermitRequest:
         asker, lane = turn.asker, line.lane
         turn.own = not line.slot_only and asker.take_slot(lane)
         ahead = max(self._lag, min(line.ahead(self._lag), turn.end - self._membership.member.now()))
@@ -270,7 +270,7 @@ class PermitBroker:
         ref, question = new_ref(), asker.question
         return PermitRequest(lane, ref, own, ahead, job, line.slot_only, self._lag, question)
 
-    def _hear(self, line: LaneLine, answers: list[tuple[Turn, Permit | Busy]]) -> None:
+    def _hear(self, line: PermitQueue, answers: list[tuple[Turn, Permit | Busy]]) -> None:
         now = self._membership.member.now()
         granted, refused, again = 0, [], []
         for turn, answer in answers:
@@ -300,7 +300,7 @@ class PermitBroker:
                 turn.wait(line.lane)
 
     def _put_off(
-        self, asked: list[tuple[LaneLine, list[tuple[Turn, PermitRequest]]]], error: Exception
+        self, asked: list[tuple[PermitQueue, list[tuple[Turn, PermitRequest]]]], error: Exception
     ) -> None:
         now = self._membership.member.now()
         for line, turns in asked:

@@ -1,4 +1,4 @@
-"""A request of a service in this process, which uses lanes as a job does.
+"""Permits for requests made outside any job, such as embedding a question.
 
 A service beside the workers, or instead of them, has no job to make requests for. Its requests take
 permits all the same: the membership of the process holds their slots, so they are free when it
@@ -26,7 +26,7 @@ class RequestScope:
 
     def __init__(
         self,
-        desk: PermitBroker,
+        broker: PermitBroker,
         client: HttpClient,
         now: Callable[[], float],
         tenant: str,
@@ -37,7 +37,7 @@ class RequestScope:
         self._now = now
         self.tenant = tenant
         self.deadline = deadline
-        self.lanes = ScopeLanes(desk, now, deadline, question)
+        self.lanes = ScopeLanes(broker, now, deadline, question)
 
     @property
     def http(self) -> JobHttp:
@@ -59,13 +59,13 @@ class ScopeLanes(PermitHolder):
     """The lanes as one visit sees them. With `question` jobs leave it a slot."""
 
     def __init__(
-        self, desk: PermitBroker, now: Callable[[], float], deadline: float, question: bool
+        self, broker: PermitBroker, now: Callable[[], float], deadline: float, question: bool
     ) -> None:
-        self._desk = desk
-        self.reports = desk.reports
+        self._broker = broker
+        self.reports = broker.reports
         self._now = now
         self._deadline = deadline
-        self.number = desk.new_number()
+        self.number = broker.new_number()
         self.question = question
         self.trying: asyncio.Event | None = None
         """Set once a request of it is the one try of a lane in trouble."""
@@ -80,7 +80,7 @@ class ScopeLanes(PermitHolder):
         end = self._deadline
         if patience is not None:
             end = min(end, self._now() + patience)
-        async with self._desk.hold(name, self, end=end) as permit:
+        async with self._broker.hold(name, self, end=end) as permit:
             if permit.trial and self.trying is not None:
                 self.trying.set()
             yield

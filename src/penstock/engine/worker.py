@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import JobContext, Services
 from penstock.engine.endings import Endings
@@ -17,7 +18,6 @@ from penstock.engine.loop_monitor import LoopWatch
 from penstock.engine.membership import Membership
 from penstock.engine.run import Interrupt, Run, current
 from penstock.engine.running import Running
-from penstock.engine.service import Service
 from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
 from penstock.engine.watchdog import CANCEL_SECONDS, Watchdog, overdue

@@ -99,7 +99,7 @@ class TopicReader:
             while not stop.is_set() and not (drain and self._drained()):
                 for line, message in await self._call(self._pull):
                     self._sort(line, message)
-                await self._steer()
+                await self._control()
                 if self._loop.time() >= commit_at:
                     await self._commit()
                     commit_at = self._loop.time() + COMMIT_SECONDS
@@ -200,7 +200,7 @@ class TopicReader:
         await asyncio.gather(*(line.end(grace) for line in ended.values()))
         return ended
 
-    async def _steer(self) -> None:
+    async def _control(self) -> None:
         """Wait a moment for lines that are full. Those that stay so are paused, and let go on when
         they have room: a pause makes the client drop what it has read ahead."""
         full = [line for line in self._lines.values() if not line.paused]

@@ -161,13 +161,13 @@ class Receiver:
         self, request: Request, tenant: str, key: str, record: MessageRecord, holder: str
     ) -> bool:
         """Whether this was the first time. What the library refuses is Refused."""
-        desk = TenantView(self._app, tenant)
+        tenant_view = TenantView(self._app, tenant)
         if isinstance(request, JobRequest):
-            return await _enqueue(desk, request, key, holder)
+            return await _enqueue(tenant_view, request, key, holder)
 
         async def make(made: str) -> None:
             try:
-                await _carry_out(desk, request, made, self._buckets)
+                await _carry_out(tenant_view, request, made, self._buckets)
             except (PermanentError, LogStopped) as error:
                 raise MessageRefused("refused", str(error)) from error
 
@@ -213,9 +213,9 @@ class Wait:
             log.info("%s waits no more", self._place)
 
 
-async def _enqueue(desk: TenantView, request: JobRequest, key: str, holder: str) -> bool:
+async def _enqueue(tenant_view: TenantView, request: JobRequest, key: str, holder: str) -> bool:
     try:
-        job = await desk.enqueue(
+        job = await tenant_view.enqueue(
             request.job,
             request.payload,
             key=f"kafka:{key}",
@@ -233,46 +233,46 @@ async def _enqueue(desk: TenantView, request: JobRequest, key: str, holder: str)
 
 
 async def _carry_out(
-    desk: TenantView,
+    tenant_view: TenantView,
     request: DocumentRequest | IngestRequest | DeleteRequest | SearchRequest,
     made: str,
     buckets: Sequence[BucketAddress],
 ) -> None:
     """`made` is the id of what is made; the same whenever the message is carried out again."""
-    tenant = desk.tenant
+    tenant = tenant_view.tenant
     match request:
         case DocumentRequest():
             said = request.model_dump(include={"title", "collection", "metadata", "priority"})
             if request.url is not None:
-                await desk.documents.add_url(
+                await tenant_view.documents.add_url(
                     request.url, id=request.id, tenant=tenant, buckets=buckets, **said
                 )
             else:
                 assert request.text is not None
-                await desk.documents.add(request.text, id=request.id, tenant=tenant, **said)
+                await tenant_view.documents.add(request.text, id=request.id, tenant=tenant, **said)
         case IngestRequest():
             # What was accepted already, whoever's it is: all that it can ask for is to begin.
             said = request.model_dump(exclude={"kind"})
-            if not await desk.documents.begin(**said):
+            if not await tenant_view.documents.begin(**said):
                 log.info("a document was replaced, deleted or done with before its message came")
         case DeleteRequest():
             try:
-                await desk.documents.delete(
+                await tenant_view.documents.delete(
                     request.id, collection=request.collection, tenant=tenant
                 )
             except DocumentNotFound:
                 log.info("there is no document to delete")  # which one may be personal
         case SearchRequest():
             queries = request.queries or [request.question]
-            desk.research.check_searches(queries, request.max_results, request.providers)
-            task = await desk.research.create(
+            tenant_view.research.check_searches(queries, request.max_results, request.providers)
+            task = await tenant_view.research.create(
                 request.question,
                 budget_pages=request.budget_pages,
                 budget_seconds=request.budget_seconds,
                 task_id=made,
                 tenant=tenant,
             )
-            await desk.research.queue_searches(
+            await tenant_view.research.queue_searches(
                 task.id,
                 queries,
                 max_results=request.max_results,

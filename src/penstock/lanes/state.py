@@ -1,4 +1,4 @@
-"""The state of a lane that all processes share: its row in the queue."""
+"""A lane as stored: its configured limits, and the state that all processes share."""
 
 from __future__ import annotations
 

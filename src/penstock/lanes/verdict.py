@@ -1,4 +1,4 @@
-"""Feeds request outcomes to the breaker, and adjusts job settlements accordingly."""
+"""Decides whether the lane or the job is at fault for a failed request, and tells the breaker."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def infos(lanes: list[LaneState], waiting: dict[str, int], now: float) -> list[L
     return [info(lane, counts.get(lane.name, 0), now) for lane in lanes]
 
 
-def steer(lane: LaneState, what: LaneCommand) -> None:
+def control(lane: LaneState, what: LaneCommand) -> None:
     if what is LaneCommand.PAUSE:
         lane.blocked_until, lane.blocked_why = FOR_EVER, "paused"
         return

@@ -12,9 +12,9 @@ from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.lanes.reports import report_of
 from penstock.librarian.credentials import HEADER, channel_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
+from penstock.librarian.messages import errand_message, round_of
 from penstock.librarian.status import HEARD, behind, lost, own
 from penstock.librarian.v1 import librarian_pb2 as pb
-from penstock.librarian.wire import errand_message, round_of
 from penstock.model.answer import Round
 from penstock.model.librarian import LibrarianConfig
 from penstock.ports.librarian import LANE, MAX_ROUNDS, Errand

@@ -28,11 +28,11 @@ from pydantic import BaseModel
 
 from penstock.errors import DocumentNotFound, ValidationError
 from penstock.mcp.errors import in_protocol
-from penstock.mcp.tool_view import McpServices, ToolView, desk_for
+from penstock.mcp.tool_view import McpServices, ToolView, tenant_view_for
 from penstock.model.access import KeyScope
 from penstock.model.document import Document
-from penstock.text.fence import fenced
 from penstock.text.normalize import storable
+from penstock.text.untrusted import fenced
 from penstock.wire.tasks import TaskLine
 
 TASKS = "penstock://tasks/"
@@ -53,9 +53,9 @@ IntakeRequest = ServerRequestContext[McpServices, Any]
 
 
 async def _list(ctx: IntakeRequest, params: PaginatedRequestParams | None) -> ListResourcesResult:
-    desk = await in_protocol(_desk(ctx), "")
+    tenant_view = await in_protocol(_tenant_view(ctx), "")
     cursor = None if params is None else params.cursor
-    return await in_protocol(_page(desk, cursor), "there is no such page of the list")
+    return await in_protocol(_page(tenant_view, cursor), "there is no such page of the list")
 
 
 async def _templates(
@@ -85,24 +85,24 @@ async def _read(ctx: IntakeRequest, params: ReadResourceRequestParams) -> ReadRe
     uri = str(params.uri)
 
     async def read() -> TextResourceContents:
-        return await _contents(await _desk(ctx), uri)
+        return await _contents(await _tenant_view(ctx), uri)
 
     contents = await in_protocol(read(), "there is no such resource", uri=uri)
     return ReadResourceResult(contents=[contents])
 
 
-async def _desk(ctx: IntakeRequest) -> ToolView:
-    return desk_for(ctx, KeyScope.READ)
+async def _tenant_view(ctx: IntakeRequest) -> ToolView:
+    return tenant_view_for(ctx, KeyScope.READ)
 
 
-async def _page(desk: ToolView, cursor: str | None) -> ListResourcesResult:
+async def _page(tenant_view: ToolView, cursor: str | None) -> ListResourcesResult:
     """One page of the list: tasks, or after the last of them documents."""
     kind, after = (TASK_PAGE, "") if cursor is None else (cursor[:1], cursor[1:])
     if kind not in PLACES or not PLACES[kind].fullmatch(after):
         raise ValidationError("cursor is that of the page before")
     if kind == TASK_PAGE:
-        tasks = await desk.research.tasks(
-            tenant=desk.tenant, limit=LISTED + 1, before=after or None
+        tasks = await tenant_view.research.tasks(
+            tenant=tenant_view.tenant, limit=LISTED + 1, before=after or None
         )
         if len(tasks) > LISTED:
             shown = tasks[:LISTED]
@@ -115,8 +115,8 @@ async def _page(desk: ToolView, cursor: str | None) -> ListResourcesResult:
                 resources=[_task(one) for one in tasks], next_cursor=DOCUMENT_PAGE
             )
         after = ""
-    found = await desk.documents.documents(
-        tenant=desk.tenant, limit=LISTED + 1, before=int(after) if after else None
+    found = await tenant_view.documents.documents(
+        tenant=tenant_view.tenant, limit=LISTED + 1, before=int(after) if after else None
     )
     rest = found[:LISTED]
     return ListResourcesResult(
@@ -146,15 +146,20 @@ def _document(document: Document) -> Resource:
     )
 
 
-async def _contents(desk: ToolView, uri: str) -> TextResourceContents:
+async def _contents(tenant_view: ToolView, uri: str) -> TextResourceContents:
     """All that a resource holds. Most of it was written by others, so it is fenced."""
     if uri.startswith(TASKS):
-        text = await desk.research.export(_part(uri.removeprefix(TASKS)), tenant=desk.tenant)
+        text = await tenant_view.research.export(
+            _part(uri.removeprefix(TASKS)), tenant=tenant_view.tenant
+        )
         whole, source, media = len(text), "a research task", MARKDOWN
     elif uri.startswith(PAGES):
         collection, _, name = uri.removeprefix(PAGES).partition("/")
-        page = await desk.research.page(
-            _part(name), collection=_part(collection), limit=MAX_CHARACTERS, tenant=desk.tenant
+        page = await tenant_view.research.page(
+            _part(name),
+            collection=_part(collection),
+            limit=MAX_CHARACTERS,
+            tenant=tenant_view.tenant,
         )
         text, whole, source, media = page.text, page.total, page.url or page.document, PLAIN
     else:

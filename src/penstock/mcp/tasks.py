@@ -1,5 +1,8 @@
-"""The Tasks extension of MCP: a client that takes tasks is told of one instead of being kept
-waiting for what a tool has begun, and asks how it stands."""
+"""The Tasks extension of the protocol.
+
+A client that takes tasks is told of one instead of being kept waiting for what a tool has begun,
+and asks how it stands.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from pydantic import Field
 from penstock.errors import TaskNotFound
 from penstock.mcp.errors import in_protocol
 from penstock.mcp.results import TASK
-from penstock.mcp.tool_view import TASKS, McpServices, ToolView, desk_for
+from penstock.mcp.tool_view import TASKS, McpServices, ToolView, tenant_view_for
 from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
 
@@ -69,7 +72,7 @@ class TasksExtension(Extension):
         assert result.meta is not None
         task_id = str(result.meta[TASK])
         work, name = self._find(task_id)
-        standing = await in_protocol(work.standing(desk_for(ctx), name), MISSING)
+        standing = await in_protocol(work.standing(tenant_view_for(ctx), name), MISSING)
         return {"resultType": "task", **_task(task_id, standing)}
 
     async def _get(self, ctx: IntakeRequest, params: NamedTask) -> HandlerResult:
@@ -97,7 +100,7 @@ class TasksExtension(Extension):
 
         async def do() -> T:
             work, name = self._find(params.task_id)
-            return await what(work)(desk_for(ctx, scope), name)
+            return await what(work)(tenant_view_for(ctx, scope), name)
 
         return await in_protocol(do(), MISSING)
 
@@ -109,7 +112,7 @@ class TasksExtension(Extension):
 
 
 def _giving(work: TaskWork, given: dict[str, Any]) -> Callable[[ToolView, str], Awaitable[None]]:
-    return lambda desk, name: work.give(desk, name, given)
+    return lambda tenant_view, name: work.give(tenant_view, name, given)
 
 
 def _check_header(ctx: IntakeRequest, task_id: str) -> None:

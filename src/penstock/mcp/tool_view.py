@@ -67,7 +67,7 @@ class ToolView(TenantView):
         return 0.0 if self.tasks else min(asked, MAX_WAIT)
 
 
-def desk_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyScope) -> ToolView:
+def tenant_view_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyScope) -> ToolView:
     """Refused where the caller lacks one of the scopes; without any they were asked for before."""
     caller = asked.lifespan_context.caller_of(asked.request)
     for scope in scopes:
@@ -88,18 +88,18 @@ def takes_tasks(asked: ServerRequestContext[McpServices, Any]) -> bool:
 
 
 async def _reading(context: Context[McpServices, Any]) -> ToolView:
-    return desk_for(context.request_context, KeyScope.READ)
+    return tenant_view_for(context.request_context, KeyScope.READ)
 
 
 async def _writing(context: Context[McpServices, Any]) -> ToolView:
-    return desk_for(context.request_context, KeyScope.WRITE)
+    return tenant_view_for(context.request_context, KeyScope.WRITE)
 
 
 async def _asking(context: Context[McpServices, Any]) -> ToolView:
-    return desk_for(context.request_context, KeyScope.WRITE, KeyScope.READ)
+    return tenant_view_for(context.request_context, KeyScope.WRITE, KeyScope.READ)
 
 
-ReadDesk = Annotated[ToolView, Resolve(_reading)]
-WriteDesk = Annotated[ToolView, Resolve(_writing)]
-AskDesk = Annotated[ToolView, Resolve(_asking)]
+ReadAccess = Annotated[ToolView, Resolve(_reading)]
+WriteAccess = Annotated[ToolView, Resolve(_writing)]
+AskAccess = Annotated[ToolView, Resolve(_asking)]
 """Has something made of what is stored, and is told it."""

@@ -39,7 +39,7 @@ class WorkStatus:
 
 class TaskWork(ABC):
     """One kind of it. `name` is what follows the kind in a task's id; one that names nothing of
-    the desk's tenant raises the error that the library has for it."""
+    the tenant raises the error that the library has for it."""
 
     kind: str
 
@@ -47,19 +47,19 @@ class TaskWork(ABC):
         return f"{self.kind}.{name}"
 
     @abstractmethod
-    async def standing(self, desk: ToolView, name: str) -> WorkStatus: ...
+    async def standing(self, tenant_view: ToolView, name: str) -> WorkStatus: ...
 
     @abstractmethod
-    async def cancel(self, desk: ToolView, name: str) -> None:
+    async def cancel(self, tenant_view: ToolView, name: str) -> None:
         """Harmless where it is over."""
 
-    async def give(self, desk: ToolView, name: str, answers: Mapping[str, Any]) -> None:
+    async def give(self, tenant_view: ToolView, name: str, answers: Mapping[str, Any]) -> None:
         """What the client answers to what it was asked. Keys that nobody has asked for are passed
         over; so is everything, by work that never asks."""
-        await self.standing(desk, name)
+        await self.standing(tenant_view, name)
 
 
-async def changed_at(desk: ToolView, log: str, version: int, created_at: float) -> float:
+async def changed_at(tenant_view: ToolView, log: str, version: int, created_at: float) -> float:
     """When a log last grew."""
-    newest = await desk.changes(log, version - 1, 1) if version > 0 else []
+    newest = await tenant_view.changes(log, version - 1, 1) if version > 0 else []
     return newest[0].at if newest else created_at

@@ -1,4 +1,4 @@
-"""A result of a search provider: one type for all providers."""
+"""A finding: one result of a search provider, of one type for all; `wire/tasks.py` shows it."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class OperableQueue(Protocol):
         of a lane never changes the limits it has."""
         ...
 
-    async def steer(self, lane: str, steer: LaneCommand) -> bool:
+    async def control(self, lane: str, control: LaneCommand) -> bool:
         """Pause, resume or reset a lane; False when there is no such lane."""
         ...
 

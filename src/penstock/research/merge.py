@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from itertools import chain
 from typing import Any
 
@@ -31,6 +31,13 @@ from penstock.research.identity import (
 
 SMOOTHING = 60
 """Of rank fusion: how little the first places count for more than the next ones."""
+
+OPTIONAL = [
+    field.name
+    for field in fields(Finding)
+    if field.default is not MISSING or field.default_factory is not MISSING
+]
+"""What a finding may lack, and another finding of the same work may have."""
 
 Group = list[int]
 """Findings by their number."""
@@ -145,30 +152,23 @@ def _merged(findings: list[Finding]) -> Merged:
     first = ordered[0]
 
     def known(name: str) -> Any:
-        return next((value for one in ordered if (value := getattr(one, name))), None)
+        values = [getattr(one, name) for one in ordered]
+        return next(filter(None, values), values[0])
 
     dois = [one.doi for one in ordered if one.doi]
     extra: dict[str, Any] = {}
     for one in reversed(ordered):
         extra |= one.extra
-    finding = replace(
-        first,
-        authors=known("authors") or (),
-        year=known("year"),
-        # That of the publisher rather than that of the preprint.
-        doi=next((doi for doi in dois if not is_preprint_doi(doi)), next(iter(dois), None)),
-        arxiv_id=known("arxiv_id"),
-        abstract=known("abstract"),
-        open_access_url=known("open_access_url"),
-        extra=extra,
-    )
+    found: dict[str, Any] = {name: known(name) for name in OPTIONAL} | {"extra": extra}
+    # That of the publisher rather than that of the preprint.
+    found["doi"] = next((doi for doi in dois if not is_preprint_doi(doi)), next(iter(dois), None))
+    finding = replace(first, **found)
     return Merged(finding, tuple(ordered))
 
 
 def _fullness(finding: Finding) -> int:
     """How many of its fields say something."""
-    names = ("authors", "year", "doi", "arxiv_id", "abstract", "open_access_url", "extra")
-    return sum(bool(getattr(finding, name)) for name in names)
+    return sum(bool(getattr(finding, name)) for name in OPTIONAL)
 
 
 def _spelling(finding: Finding) -> tuple[str, ...]:

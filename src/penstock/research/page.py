@@ -1,7 +1,7 @@
 """Stores a web page as a document, in the calling job.
 
 What comes from the web is somebody else's: `untrusted` says so in the document's metadata, and what
-is shown of it to a model is fenced (`penstock.text.fence`).
+is shown of it to a model is fenced (`penstock.text.untrusted`).
 """
 
 from __future__ import annotations

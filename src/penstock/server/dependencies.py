@@ -11,7 +11,7 @@ from penstock.model.access import Caller
 from penstock.server.callers import Admin, PermitHolder, Reader, Writer
 
 
-def _desk(request: Request, caller: Caller) -> TenantView:
+def _tenant_view(request: Request, caller: Caller) -> TenantView:
     return TenantView(request.app.state.penstock, caller.tenant)
 
 
@@ -19,22 +19,22 @@ def _desk(request: Request, caller: Caller) -> TenantView:
 
 
 async def _reading(request: Request, caller: Reader) -> TenantView:
-    return _desk(request, caller)
+    return _tenant_view(request, caller)
 
 
 async def _writing(request: Request, caller: Writer) -> TenantView:
-    return _desk(request, caller)
+    return _tenant_view(request, caller)
 
 
 async def _asking(request: Request, caller: PermitHolder) -> TenantView:
-    return _desk(request, caller)
+    return _tenant_view(request, caller)
 
 
-async def _steering(request: Request, caller: Admin) -> TenantView:
-    return _desk(request, caller)
+async def _controlling(request: Request, caller: Admin) -> TenantView:
+    return _tenant_view(request, caller)
 
 
-ReadDesk = Annotated[TenantView, Depends(_reading)]
-WriteDesk = Annotated[TenantView, Depends(_writing)]
-AskDesk = Annotated[TenantView, Depends(_asking)]
-AdminDesk = Annotated[TenantView, Depends(_steering)]
+ReadAccess = Annotated[TenantView, Depends(_reading)]
+WriteAccess = Annotated[TenantView, Depends(_writing)]
+AskAccess = Annotated[TenantView, Depends(_asking)]
+AdminAccess = Annotated[TenantView, Depends(_controlling)]

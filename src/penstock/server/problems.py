@@ -1,4 +1,4 @@
-"""Turns errors into `application/problem+json`: a code, and a sentence for people."""
+"""Answers errors as `application/problem+json`, with the code and status that each class has."""
 
 from __future__ import annotations
 

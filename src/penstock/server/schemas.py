@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from penstock.answers.phases import MAX_SECONDS as MAX_ANSWER_SECONDS
 from penstock.answers.service import LEAST_SECONDS, MAX_COLLECTIONS
 from penstock.answers.service import QUESTION_LIMIT as ASK_LIMIT
-from penstock.documents.names import KEY_LIMIT, METADATA_LIMIT
+from penstock.documents.document_names import KEY_LIMIT, METADATA_LIMIT
 from penstock.engine.handlers import KIND
 from penstock.model.job import PriorityName
 from penstock.research.service import (

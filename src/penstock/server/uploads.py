@@ -26,8 +26,8 @@ class Uploads:
     """The content of an upload form: files, already stored, and options that apply to all of
     them."""
 
-    def __init__(self, desk: TenantView) -> None:
-        self._desk = desk
+    def __init__(self, tenant_view: TenantView) -> None:
+        self._tenant_view = tenant_view
         self.files: list[tuple[str, Blob]] = []
         self.fields: dict[str, str] = {}
 
@@ -46,7 +46,7 @@ class Uploads:
     async def accept(self, new: NewDocument) -> list[Document]:
         """A document of each file."""
         said = new.model_dump(include={"title", "collection", "metadata", "priority", "retry"})
-        store, tenant, documents = self._desk.documents, self._desk.tenant, []
+        store, tenant, documents = self._tenant_view.documents, self._tenant_view.tenant, []
         while self.files:
             name, blob = self.files.pop(0)  # the library's from here on
             documents.append(
@@ -56,11 +56,11 @@ class Uploads:
 
 
 @asynccontextmanager
-async def receive(request: Request, desk: TenantView) -> AsyncIterator[Uploads]:
+async def receive(request: Request, tenant_view: TenantView) -> AsyncIterator[Uploads]:
     """Store the files of a form as they come. Nothing is accepted before all of it is there, so a
     caller that hangs up has sent nothing. What is not accepted in the end is dropped."""
     config = request.app.state.config
-    received = Uploads(desk)
+    received = Uploads(tenant_view)
     body = stream(request, config.upload_bytes)
     try:
         async for part in parts(body, request.headers["content-type"]):
@@ -72,8 +72,8 @@ async def receive(request: Request, desk: TenantView) -> AsyncIterator[Uploads]:
             if len(received.files) == config.upload_files:
                 raise Problem(413, "too-large", f"over {config.upload_files} files in one request")
             name = PurePath(part.filename.replace("\\", "/")).name
-            received.files.append((name, await desk.documents.receive(aiter(part))))
+            received.files.append((name, await tenant_view.documents.receive(aiter(part))))
         yield received
     finally:
         for _, blob in received.files:
-            await desk.documents.drop(blob)
+            await tenant_view.documents.drop(blob)

@@ -1,1 +1,1 @@
-"""Text and formats: normalization, JSON, XML, fencing, redaction. Pure, no I/O."""
+"""Text and formats: normalization, JSON, XML, untrusted text, error texts. Pure, no I/O."""

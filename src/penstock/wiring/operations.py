@@ -62,13 +62,13 @@ class Operations:
         in_use = [lane.name for lane in await self.queue.lanes()]
         await self.queue.configure([name for name in in_use if self.lanes.configured(name)])
 
-    async def steer_lane(
-        self, name: str, steer: LaneCommand | Literal["pause", "resume", "reset"]
+    async def control_lane(
+        self, name: str, control: LaneCommand | Literal["pause", "resume", "reset"]
     ) -> None:
         """Pause a lane, lift its pause or block, or reset it."""
         if self.lanes.knows(name):  # also before anybody has used it
             await self.queue.configure([name])
-        if not await self.queue.steer(name, LaneCommand(steer)):
+        if not await self.queue.control(name, LaneCommand(control)):
             raise LaneNotFound(name)
 
     async def limit_lane(self, name: str, changes: Mapping[str, Any] | None) -> LaneInfo:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from penstock.config import Config
 from penstock.engine.assembly import Chore
-from penstock.engine.request_scopes import RequestScopes
+from penstock.engine.scope_provider import RequestScopes
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry

@@ -260,7 +260,7 @@ async def test_starting_process_does_not_lift_a_pause(ledger: Ledger) -> None:
     queue = await open_lanes(ledger, api={})
     await ledger.join(queue)
     await add(queue, 1, lane=LANE)
-    await queue.steer(LANE, LaneCommand.PAUSE)
+    await queue.control(LANE, LaneCommand.PAUSE)
     fresh = await ledger.join(queue)
 
     assert await claim_lanes(fresh) == []

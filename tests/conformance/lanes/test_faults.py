@@ -164,7 +164,7 @@ async def test_jobs_spared_keep_their_place_in_line(ledger: Ledger) -> None:
     member = await ledger.join(queue)
     jobs = await add(queue, 5, lane=LANE)
     await end(member, *map(down, await claim_lanes(member)))
-    await queue.steer(LANE, LaneCommand.RESET)
+    await queue.control(LANE, LaneCommand.RESET)
 
     assert ids_of(await claimed_soon(member)) == ids_of(jobs)
 

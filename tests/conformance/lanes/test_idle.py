@@ -94,7 +94,7 @@ async def test_lane_in_use_or_in_trouble_is_not_forgotten(ledger: Ledger, state:
             await queue.cancel(one(leases[1]))
         case "paused":
             await end(member, *map(up, leases))
-            await queue.steer(LANE, LaneCommand.PAUSE)
+            await queue.control(LANE, LaneCommand.PAUSE)
         case "used today":
             await end(member, *map(up, leases))
     ledger.idle(HOUR + 1)

@@ -96,7 +96,7 @@ async def test_blocked_lane_in_front_holds_nobody_up(ledger: Ledger) -> None:
     queue = await open_lanes(ledger, blocked={})
     member = await ledger.join(queue)
     await add(queue, 1, lane="blocked")
-    assert await queue.steer("blocked", LaneCommand.PAUSE)
+    assert await queue.control("blocked", LaneCommand.PAUSE)
     for _ in range(2):
         await add(queue, 10_000, lane="blocked")
     free = await add(queue, 200, lane="free")
@@ -193,7 +193,7 @@ async def test_child_that_cannot_use_the_parents_free_slot_passes_it_on(
     assert lease.id == jobs[0].id
     assert await claim_lanes(member) == []
     if why == "paused":
-        await queue.steer("first", LaneCommand.PAUSE)
+        await queue.control("first", LaneCommand.PAUSE)
         assert await claim_lanes(member) == []
     waiting = await add_one(queue, lane="second")
     assert await claim_lanes(member) == []

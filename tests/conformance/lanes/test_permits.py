@@ -125,7 +125,7 @@ async def test_job_that_goes_on_takes_a_slot_and_no_start(ledger: Ledger) -> Non
     lease = await claim_one_in_lane(member)
     await give_back(member, [Permit(LANE, lease.seq, lease.start_at)], None, lease)
     assert [(await info(queue, name)).in_flight for name in (LANE, "all")] == [0, 0]
-    await queue.steer(LANE, LaneCommand.PAUSE)
+    await queue.control(LANE, LaneCommand.PAUSE)
     again = await permitted(member, slot_only=True)
 
     assert [(await info(queue, name)).in_flight for name in (LANE, "all")] == [1, 1]
@@ -203,7 +203,7 @@ async def block(queue: JobQueue, member: Member, name: str) -> None:
         case "breaker":
             await end(member, *map(down, leases))
         case "paused":
-            await queue.steer(LANE, LaneCommand.PAUSE)
+            await queue.control(LANE, LaneCommand.PAUSE)
         case "429":
             await end(member, limited(leases[0], 30.0))
         case _:

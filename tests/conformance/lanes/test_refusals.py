@@ -186,7 +186,7 @@ async def test_resuming_a_lane_blocked_for_credentials_starts_it_again(ledger: L
     jobs = await add(queue, 4, lane=LANE)
     await end(member, *map(refused, await claim_lanes(member)))
     assert await claim_lanes(member) == []
-    assert await queue.steer(LANE, LaneCommand.RESUME)
+    assert await queue.control(LANE, LaneCommand.RESUME)
 
     leases = await claimed_soon(member)
     assert set(ids_of(leases)) <= set(ids_of(jobs))

@@ -1,4 +1,4 @@
-"""Lanes as people see, steer and configure them."""
+"""Lanes as people see, control and configure them."""
 
 import time
 from datetime import datetime
@@ -82,7 +82,7 @@ async def test_paused_lane_starts_nothing_until_it_is_resumed(ledger: Ledger) ->
     member = await ledger.join(queue)
     jobs = await add(queue, 5, lane=LANE)
     running = await claim_one_in_lane(member)
-    assert await queue.steer(LANE, LaneCommand.PAUSE)
+    assert await queue.control(LANE, LaneCommand.PAUSE)
 
     lane = await info(queue)
     assert lane.blocked_why == "paused"
@@ -94,7 +94,7 @@ async def test_paused_lane_starts_nothing_until_it_is_resumed(ledger: Ledger) ->
     await add(queue, 1, lane=LANE)
     assert await claim_lanes(member) == []
 
-    assert await queue.steer(LANE, LaneCommand.RESUME)
+    assert await queue.control(LANE, LaneCommand.RESUME)
     assert (await info(queue)).blocked_why is None
     leases = await claimed_soon(member)
     assert len(leases) == 5
@@ -106,7 +106,7 @@ async def test_pause_of_one_lane_leaves_others_alone(ledger: Ledger) -> None:
     member = await ledger.join(queue)
     for lane in ("a", "b"):
         await add(queue, 2, lane=lane)
-    await queue.steer("a", LaneCommand.PAUSE)
+    await queue.control("a", LaneCommand.PAUSE)
 
     assert [lease.lane for lease in await claim_lanes(member)] == ["b", "b"]
 
@@ -115,10 +115,10 @@ async def test_paused_parent_pauses_its_children_and_resumes_them(ledger: Ledger
     queue = await open_lanes(ledger, all={}, api={"parent": "all"})
     member = await ledger.join(queue)
     await add(queue, 3, lane=LANE)
-    assert await queue.steer("all", LaneCommand.PAUSE)
+    assert await queue.control("all", LaneCommand.PAUSE)
     assert await claim_lanes(member) == []
     assert await claim_lanes(member) == []
-    assert await queue.steer("all", LaneCommand.RESUME)
+    assert await queue.control("all", LaneCommand.RESUME)
 
     assert len(await claimed_soon(member)) == 3
 
@@ -129,18 +129,18 @@ async def test_lane_paused_while_full_resumes(ledger: Ledger) -> None:
     jobs = await add(queue, 3, lane=LANE)
     lease = await claim_one_in_lane(member)
     assert await claim_lanes(member) == []
-    await queue.steer(LANE, LaneCommand.PAUSE)
+    await queue.control(LANE, LaneCommand.PAUSE)
     assert await claim_lanes(member) == []
     await end(member, up(lease))
     assert await claim_lanes(member) == []
-    await queue.steer(LANE, LaneCommand.RESUME)
+    await queue.control(LANE, LaneCommand.RESUME)
 
     assert ids_of(await claimed_soon(member)) == [jobs[1].id]
 
 
-async def test_steering_a_lane_that_is_not_there_says_so(queue: JobQueue) -> None:
-    for steer in LaneCommand:
-        assert await queue.steer("nowhere", steer) is False
+async def test_controlling_a_lane_that_is_not_there_says_so(queue: JobQueue) -> None:
+    for control in LaneCommand:
+        assert await queue.control("nowhere", control) is False
 
 
 async def test_resume_lifts_a_pause_after_429(ledger: Ledger) -> None:
@@ -149,7 +149,7 @@ async def test_resume_lifts_a_pause_after_429(ledger: Ledger) -> None:
     await add(queue, 2, lane=LANE)
     await end(member, limited(await claim_one_in_lane(member), 600.0))
     assert await claim_lanes(member) == []
-    await queue.steer(LANE, LaneCommand.RESUME)
+    await queue.control(LANE, LaneCommand.RESUME)
 
     assert len(await claimed_soon(member)) == 2
 
@@ -159,7 +159,7 @@ async def test_resume_leaves_an_open_breaker_to_its_ladder(ledger: Ledger) -> No
     member = await ledger.join(queue)
     await add(queue, 2, lane=LANE)
     await end(member, *map(down, await claim_lanes(member)))
-    await queue.steer(LANE, LaneCommand.RESUME)
+    await queue.control(LANE, LaneCommand.RESUME)
 
     assert (await info(queue)).breaker == "open"
     assert await claim_lanes(member) == []
@@ -180,7 +180,7 @@ async def test_reset_closes_the_breaker_and_forgets_slow_downs_and_use(ledger: L
     lane = await info(queue)
     assert (lane.breaker, lane.used_today) == ("open", 4)
     assert lane.spacing > 0.02
-    assert await queue.steer(LANE, LaneCommand.RESET)
+    assert await queue.control(LANE, LaneCommand.RESET)
 
     lane = await info(queue)
     assert (lane.breaker, lane.used_today, lane.blocked_why) == ("closed", 0, None)
@@ -225,7 +225,7 @@ async def test_waiting_job_names_its_lane_and_why(ledger: Ledger, name: str) -> 
     leases = await claim_lanes(member, 3)
     match name:
         case "paused":
-            await queue.steer(LANE, LaneCommand.PAUSE)
+            await queue.control(LANE, LaneCommand.PAUSE)
         case "429":
             await end(member, limited(leases[0], 30.0))
         case "credentials":
@@ -326,7 +326,7 @@ async def test_lane_can_be_paused_before_anybody_uses_it(ledger: Ledger) -> None
     queue = await open_lanes(ledger, api={})
     member = await ledger.join(queue)
     await queue.configure([LANE])
-    assert await queue.steer(LANE, LaneCommand.PAUSE)
+    assert await queue.control(LANE, LaneCommand.PAUSE)
     await add_one(queue, lane=LANE)
 
     assert await claim_lanes(member) == []

@@ -70,7 +70,7 @@ async def test_block_is_told_with_the_name_of_the_engine_and_pauses_its_lane(
     assert (engine, pause) == (LANE, 600.0)
     assert message.startswith(f"{LANE} has blocked us: ")
     assert why in message
-    async with visits.desk.app as app:
+    async with visits.runner.app as app:
         (lane,) = [one for one in await app.lane_infos() if one.name == LANE]
     assert lane.blocked_until is not None
     assert lane.blocked_until > time.time() + 500
@@ -132,8 +132,8 @@ async def test_no_page_leads_the_browser_into_the_network_behind(
             "frame": page(f"{results.rows(0)}<iframe src='{target}'></iframe>"),
         }[how]
         await caught(visits)
-        async with visits.desk.app as app:
-            await app.steer_lane(LANE, "reset")
+        async with visits.runner.app as app:
+            await app.control_lane(LANE, "reset")
     assert len(results.asked("link")) == 4
     assert server.hits == []
 
@@ -175,8 +175,8 @@ async def test_page_that_never_comes_to_rest_ends_in_time_and_the_next_search_wo
     kind, _ = error_of(await visits.search(1))
     assert kind in ("Unavailable", "ProviderError", "Blocked", "BrowserLost")
     results.faults.clear()
-    async with visits.desk.app as app:
-        await app.steer_lane(LANE, "reset")
+    async with visits.runner.app as app:
+        await app.control_lane(LANE, "reset")
     assert titles(await visits.search(1)) == wheels(1)
 
 
@@ -191,8 +191,8 @@ async def test_failures_of_the_server_are_those_of_any_request(
     ):
         results.faults["/link"] = answer
         assert error_of(await visits.search(1))[0] == kind
-        async with visits.desk.app as app:
-            await app.steer_lane(LANE, "reset")
+        async with visits.runner.app as app:
+            await app.control_lane(LANE, "reset")
 
 
 async def test_engine_that_nobody_answers_for_is_unavailable(

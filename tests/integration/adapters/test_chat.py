@@ -21,14 +21,14 @@ both = pytest.mark.parametrize("how", ["whole", "streamed"])
 
 
 @pytest.fixture
-def desk(farm: Farm) -> HandlerApp:
+def runner(farm: Farm) -> HandlerApp:
     return HandlerApp(farm, lanes=LANES)
 
 
 @both
-async def test_model_is_asked_plainly(desk: HandlerApp, model: ModelServer, how: str) -> None:
+async def test_model_is_asked_plainly(runner: HandlerApp, model: ModelServer, how: str) -> None:
     model.script[PLAN] = "A pipe  to the\n turbine. "
-    done = await desk.run(lambda ctx: ask(ctx, phases(model)[Phase.PLAN], how))
+    done = await runner.run(lambda ctx: ask(ctx, phases(model)[Phase.PLAN], how))
     assert done.result == "A pipe  to the\n turbine. "
     (asked,) = model.asked()
     assert asked.key == ""
@@ -46,13 +46,13 @@ async def test_model_is_asked_plainly(desk: HandlerApp, model: ModelServer, how:
 
 
 async def test_model_that_thinks_first_is_told_how_much(
-    desk: HandlerApp, model: ModelServer
+    runner: HandlerApp, model: ModelServer
 ) -> None:
     async def work(ctx: JobContext) -> None:
         answer = phases(model, reasoning=True)[Phase.ANSWER]
         await answer.complete(ctx, QUESTION, most=100, effort="medium")
 
-    assert (await desk.run(work)).state is JobState.COMPLETED
+    assert (await runner.run(work)).state is JobState.COMPLETED
     (asked,) = model.asked()
     del asked.body["messages"]
     wanted = {"reasoning_effort": "medium", "max_completion_tokens": 100}
@@ -63,7 +63,7 @@ async def test_model_that_thinks_first_is_told_how_much(
 @pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
 async def test_key_is_sent_and_seen_nowhere_else(
     farm: Farm,
-    desk: HandlerApp,
+    runner: HandlerApp,
     model: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -78,7 +78,7 @@ async def test_key_is_sent_and_seen_nowhere_else(
     async def work(ctx: JobContext) -> int:
         return len(await ask(ctx, answer, how))
 
-    done = await desk.run(work)
+    done = await runner.run(work)
     assert {one.key for one in model.asked()} == {KEY}
     assert (done.state is JobState.COMPLETED) == (status in (200, 429))
     assert KEY not in str(done)
@@ -90,23 +90,23 @@ async def test_key_is_sent_and_seen_nowhere_else(
 
 @both
 async def test_password_in_the_address_is_in_no_error(
-    desk: HandlerApp, model: ModelServer, how: str
+    runner: HandlerApp, model: ModelServer, how: str
 ) -> None:
     url = model.url("/v1").replace("//", "//me:s3cret@")
     answer = phases(model, base_url=url)[Phase.ANSWER]
     model.down()
-    done = await desk.run(lambda ctx: ask(ctx, answer, how))
+    done = await runner.run(lambda ctx: ask(ctx, answer, how))
     assert error_of(done)[0] == "Unavailable"
     assert "s3cret" not in str(done)
 
 
 @both
 async def test_missing_key_is_said_before_anything_is_asked(
-    desk: HandlerApp, model: ModelServer, monkeypatch: pytest.MonkeyPatch, how: str
+    runner: HandlerApp, model: ModelServer, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.delenv("LLM_KEY", raising=False)
     answer = phases(model, key_variable="LLM_KEY")[Phase.ANSWER]
-    done = await desk.run(lambda ctx: ask(ctx, answer, how))
+    done = await runner.run(lambda ctx: ask(ctx, answer, how))
     assert error_of(done) == ("ConfigError", "set LLM_KEY to the key of the language model")
     assert model.asked() == []
 
@@ -117,13 +117,13 @@ async def test_fifty_at_once_are_never_more_than_the_lane_takes(
     farm: Farm, model: ModelServer, how: str
 ) -> None:
     lanes = {**LANES, "llm.search": LaneConfig(min_interval_seconds=0.0, max_parallel=3)}
-    desk = HandlerApp(farm, lanes=lanes, max_workers=50)
+    runner = HandlerApp(farm, lanes=lanes, max_workers=50)
     model.script[SEARCH] = Reply("one two three", delay=0.1, pause=0.01)
     search = phases(model)[Phase.SEARCH]
-    desk.register(lambda ctx: ask(ctx, search, how), lane=None)
-    async with desk.app, desk.app.running():
-        jobs = await asyncio.gather(*(desk.app.enqueue("work") for _ in range(50)))
-        done = [await desk.app.wait(job.id, timeout=60) for job in jobs]
+    runner.register(lambda ctx: ask(ctx, search, how), lane=None)
+    async with runner.app, runner.app.running():
+        jobs = await asyncio.gather(*(runner.app.enqueue("work") for _ in range(50)))
+        done = [await runner.app.wait(job.id, timeout=60) for job in jobs]
     assert {job.result for job in done} == {"one two three"}
     assert len(model.asked(SEARCH)) == 50
     assert model.most_at_once(SEARCH) == 3
@@ -135,7 +135,7 @@ async def test_phases_do_not_wait_for_each_other(farm: Farm, model: ModelServer)
         **LANES,
         "llm.answer": LaneConfig(min_interval_seconds=0.0, max_parallel=1, parent="llm"),
     }
-    desk = HandlerApp(farm, lanes=lanes)
+    runner = HandlerApp(farm, lanes=lanes)
     model.script[ANSWER] = Reply("one two", stall_after=1)
     models = phases(model)
     hung = asyncio.Event()
@@ -146,10 +146,10 @@ async def test_phases_do_not_wait_for_each_other(farm: Farm, model: ModelServer)
             return await ask(ctx, models[Phase.ANSWER], "streamed")
         return await ask(ctx, models[Phase.PLAN], "whole")
 
-    desk.register(work, lane=None)
-    async with desk.app, desk.app.running():
-        first = await desk.app.enqueue("work")
+    runner.register(work, lane=None)
+    async with runner.app, runner.app.running():
+        first = await runner.app.enqueue("work")
         await until(lambda: model.asked(ANSWER), "the long answer")
-        second = await desk.app.enqueue("work")
-        assert (await desk.app.wait(second.id, timeout=SOON)).result == "OK."
-        await desk.app.cancel(first.id)
+        second = await runner.app.enqueue("work")
+        assert (await runner.app.wait(second.id, timeout=SOON)).result == "OK."
+        await runner.app.cancel(first.id)

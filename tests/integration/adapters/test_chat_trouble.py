@@ -26,7 +26,7 @@ LONG = 50.0
 
 
 @pytest.fixture
-def desk(farm: Farm) -> HandlerApp:
+def runner(farm: Farm) -> HandlerApp:
     return HandlerApp(farm, lanes=LANES)
 
 
@@ -43,11 +43,11 @@ async def test_lane_ends_a_request_that_takes_too_long(
     farm: Farm, model: ModelServer, how: str, own: bool
 ) -> None:
     brief = LaneConfig(min_interval_seconds=0.0, max_parallel=4, timeout_seconds=0.5)
-    desk = HandlerApp(farm, lanes={**LANES, "llm.plan": brief})
+    runner = HandlerApp(farm, lanes={**LANES, "llm.plan": brief})
     model.script[PLAN] = Reply("a " * 1000, pause=LONG / 1000, hang=how == "whole")
     plan = phases(model)[Phase.PLAN]
     start = time.monotonic()
-    done = await desk.run(lambda ctx: ask(ctx, plan, how), lane="llm.plan" if own else None)
+    done = await runner.run(lambda ctx: ask(ctx, plan, how), lane="llm.plan" if own else None)
     assert error_of(done)[0] in ("Unavailable", "JobTimeout")
     assert time.monotonic() - start < LONG / 2
     await all_lost(model)
@@ -55,31 +55,31 @@ async def test_lane_ends_a_request_that_takes_too_long(
 
 @both
 async def test_deadline_of_the_job_ends_a_request(
-    desk: HandlerApp, model: ModelServer, how: str
+    runner: HandlerApp, model: ModelServer, how: str
 ) -> None:
     model.script[PLAN] = Reply("a " * 1000, pause=LONG / 1000, hang=how == "whole")
     plan = phases(model)[Phase.PLAN]
     start = time.monotonic()
-    done = await desk.run(lambda ctx: ask(ctx, plan, how), deadline=1.0, lane=None)
+    done = await runner.run(lambda ctx: ask(ctx, plan, how), deadline=1.0, lane=None)
     assert done.state is JobState.FAILED
     assert time.monotonic() - start < LONG / 2
     await all_lost(model)
 
 
 async def test_silence_in_the_middle_of_a_stream_is_an_outage(
-    desk: HandlerApp, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+    runner: HandlerApp, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.adapters.models.chat.SILENCE", 3.0)
     model.script[ANSWER] = Reply("one two three", stall_after=2, delay=3.5)
     pieces: list[str] = []
-    done = await desk.run(lambda ctx: streamed(phases(model)[Phase.ANSWER], ctx, pieces))
+    done = await runner.run(lambda ctx: streamed(phases(model)[Phase.ANSWER], ctx, pieces))
     assert error_of(done)[0] == "Unavailable"
     assert error_of(done)[1].endswith("nothing for 3 s")
     assert pieces == ["one", " two"]
 
 
 async def test_stream_that_breaks_off_is_an_outage_and_keeps_what_came(
-    desk: HandlerApp, model: ModelServer
+    runner: HandlerApp, model: ModelServer
 ) -> None:
     model.script[ANSWER] = Reply("one two three", cut_after=2)
     pieces: list[str] = []
@@ -93,12 +93,12 @@ async def test_stream_that_breaks_off_is_an_outage_and_keeps_what_came(
             return [report.lane, report.told]
         return []
 
-    assert (await desk.run(work)).result == ["llm.answer", True]
+    assert (await runner.run(work)).result == ["llm.answer", True]
     assert pieces == ["one", " two"]
 
 
 async def test_answer_for_want_of_tokens_is_kept_and_said_to_be_cut(
-    desk: HandlerApp, model: ModelServer
+    runner: HandlerApp, model: ModelServer
 ) -> None:
     model.script[ANSWER] = Reply("one two", finish="length")
     pieces: list[str] = []
@@ -109,12 +109,12 @@ async def test_answer_for_want_of_tokens_is_kept_and_said_to_be_cut(
         except CutShort:
             return "".join(pieces) + " ..."
 
-    assert (await desk.run(work)).result == "one two ..."
+    assert (await runner.run(work)).result == "one two ..."
 
 
 @pytest.mark.parametrize("where", ["in the stream", "in between"])
 async def test_cancelled_job_hangs_up_at_once(
-    desk: HandlerApp, model: ModelServer, where: str, monkeypatch: pytest.MonkeyPatch
+    runner: HandlerApp, model: ModelServer, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it is just then: waiting for the next piece, or doing something with the last."""
     monkeypatch.setattr("penstock.adapters.models.chat.SILENCE", 600.0)
@@ -129,25 +129,25 @@ async def test_cancelled_job_hangs_up_at_once(
                     await asyncio.Event().wait()
 
     begun = asyncio.Event()
-    desk.register(work, lane=None)
-    async with desk.app, desk.app.running():
-        job = await desk.app.enqueue("work")
+    runner.register(work, lane=None)
+    async with runner.app, runner.app.running():
+        job = await runner.app.enqueue("work")
         async with asyncio.timeout(SOON):
             await begun.wait()
-        await desk.app.cancel(job.id)
+        await runner.app.cancel(job.id)
         (asked,) = model.asked()
         await until(lambda: asked.hit.lost, "the end of the connection", patience=SOON / 2)
-        assert (await desk.app.wait(job.id, timeout=SOON)).state is JobState.CANCELLED
+        assert (await runner.app.wait(job.id, timeout=SOON)).state is JobState.CANCELLED
 
         async def left_alone() -> bool:
-            lanes = {lane.name: lane for lane in await desk.app.lane_infos()}
+            lanes = {lane.name: lane for lane in await runner.app.lane_infos()}
             assert lanes["llm.answer"].breaker == "closed"
             return lanes["llm.answer"].in_flight == 0
 
         await until(left_alone, "the slot to be given back")
 
 
-async def test_reader_that_has_enough_hangs_up(desk: HandlerApp, model: ModelServer) -> None:
+async def test_reader_that_has_enough_hangs_up(runner: HandlerApp, model: ModelServer) -> None:
     model.script[ANSWER] = Reply("one two", stall_after=1)
     answer = phases(model)[Phase.ANSWER]
 
@@ -157,12 +157,12 @@ async def test_reader_that_has_enough_hangs_up(desk: HandlerApp, model: ModelSer
                 return piece
         return ""
 
-    assert (await desk.run(work)).result == "one"
+    assert (await runner.run(work)).result == "one"
     (asked,) = model.asked()
     await until(lambda: asked.hit.lost, "the end of the connection")
 
 
-async def test_slow_reader_does_not_hold_the_lane(desk: HandlerApp, model: ModelServer) -> None:
+async def test_slow_reader_does_not_hold_the_lane(runner: HandlerApp, model: ModelServer) -> None:
     """What the server has said waits here; its place is free for others."""
     model.script[ANSWER] = "one two three"
     answer = phases(model)[Phase.ANSWER]
@@ -177,10 +177,10 @@ async def test_slow_reader_does_not_hold_the_lane(desk: HandlerApp, model: Model
         return text
 
     async def free() -> bool:
-        lanes = {lane.name: lane for lane in await desk.app.lane_infos()}
+        lanes = {lane.name: lane for lane in await runner.app.lane_infos()}
         return lanes["llm.answer"].in_flight == 0
 
-    assert (await desk.run(work, lane=None)).result == "one two three"
+    assert (await runner.run(work, lane=None)).result == "one two three"
 
 
 @both
@@ -201,7 +201,7 @@ async def test_slow_reader_does_not_hold_the_lane(desk: HandlerApp, model: Model
     ],
 )
 async def test_trouble_is_what_it_means_and_quotes_nothing(
-    desk: HandlerApp, model: ModelServer, how: str, reply: Reply, kind: str
+    runner: HandlerApp, model: ModelServer, how: str, reply: Reply, kind: str
 ) -> None:
     model.script[ANSWER] = reply
 
@@ -211,7 +211,7 @@ async def test_trouble_is_what_it_means_and_quotes_nothing(
         except Exception as error:
             return repr(error)
 
-    done = await desk.run(work, deadline=SOON)  # before that of the 429
+    done = await runner.run(work, deadline=SOON)  # before that of the 429
     assert str(done.result).startswith(f"{kind}(")
     assert "canary" not in str(done)
     assert len(model.asked()) == 1, "a request to a model is not repeated by itself"
@@ -219,7 +219,7 @@ async def test_trouble_is_what_it_means_and_quotes_nothing(
 
 @both
 async def test_refusal_for_now_pauses_the_lane(
-    desk: HandlerApp, model: ModelServer, how: str
+    runner: HandlerApp, model: ModelServer, how: str
 ) -> None:
     model.script[ANSWER] = Reply(status=429, retry_after=600)
 
@@ -227,9 +227,9 @@ async def test_refusal_for_now_pauses_the_lane(
         with suppress(RateLimited):
             await ask(ctx, phases(model)[Phase.ANSWER], how)
 
-    assert (await desk.run(work, deadline=SOON)).state is JobState.COMPLETED
-    async with desk.app:
-        lanes = {lane.name: lane for lane in await desk.app.lane_infos()}
+    assert (await runner.run(work, deadline=SOON)).state is JobState.COMPLETED
+    async with runner.app:
+        lanes = {lane.name: lane for lane in await runner.app.lane_infos()}
     until_then = lanes["llm.answer"].blocked_until
     assert until_then is not None
     assert until_then > time.time() + 500

@@ -28,7 +28,7 @@ async def ending(text: Awaitable[str]) -> str:
 @pytest.mark.timeout(300)
 async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
     """What it says matters less than that it ends the same way, by itself or for want of tokens."""
-    desk = HandlerApp(farm, lanes=LANES)
+    runner = HandlerApp(farm, lanes=LANES)
     pieces: list[str] = []
     with small_model() as url:
         answer = open_models(LlmConfig(url, {"answer": ModelConfig(NAME)}))[Phase.ANSWER]
@@ -39,7 +39,7 @@ async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
                 await ending(answer.complete(ctx, QUESTION, most=MOST)),
             ]
 
-        done = await desk.run(work, lane=None, timeout=200, patience=200)
+        done = await runner.run(work, lane=None, timeout=200, patience=200)
     assert done.error is None
     in_pieces, whole = done.result
     assert in_pieces == whole

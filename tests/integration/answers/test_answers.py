@@ -138,7 +138,7 @@ async def test_where_nothing_is_found_the_answer_says_so(
 
 async def test_an_answer_says_when_documents_were_still_on_their_way(bare_study: Study) -> None:
     async with bare_study.running(["wheel"]) as app:
-        await app.steer_lane("embedder", "pause")
+        await app.control_lane("embedder", "pause")
         await app.documents.add(DOCUMENTS["eel"], id="eel", collection="fish")
         early = await answered(app, "When do eels pass a mill?")
         told_so = [note for note in early.notes if "still being processed" in note]
@@ -148,7 +148,7 @@ async def test_an_answer_says_when_documents_were_still_on_their_way(bare_study:
         elsewhere = await answered(app, QUESTION, collections=["default"])
         assert not any("still being processed" in note for note in elsewhere.notes)
 
-        await app.steer_lane("embedder", "resume")
+        await app.control_lane("embedder", "resume")
         await completed(app, "eel", collection="fish")
         late = await answered(app, "When do eels pass a mill?")
         assert "by night" in late.text

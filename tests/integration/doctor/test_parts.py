@@ -14,7 +14,7 @@ from penstock.config import load
 from penstock.doctor import disk, extras
 from penstock.doctor.checks import Check
 from penstock.doctor.context import Case, DiskLimits, in_thread
-from penstock.doctor.finding import Diagnosis, ok
+from penstock.doctor.diagnosis import Diagnosis, ok
 from penstock.doctor.run import run
 from tests.support.buckets import GcsBucket
 from tests.support.cli import Cli

@@ -13,7 +13,7 @@ from penstock.api.attention import QueueOutlook, needs_attention
 from penstock.cli import main
 from penstock.doctor import http_server as serving
 from penstock.doctor import queue as work
-from penstock.doctor.finding import Diagnosis
+from penstock.doctor.diagnosis import Diagnosis
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
 from tests.support.counting_server import Answer, CountingServer, as_json

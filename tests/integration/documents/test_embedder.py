@@ -143,14 +143,14 @@ async def test_small_documents_share_requests(
     shelf.farm.settings["lanes"] = {"embedder": {**LANE, "timeout_seconds": SOON}}
     shelf.embedder.delay = 0.05
     async with shelf.running() as app:
-        await app.steer_lane("embedder", "pause")  # so that there are many at once
+        await app.control_lane("embedder", "pause")  # so that there are many at once
         names = await add_many(app)
 
         async def parsed() -> bool:
             return len(await app.jobs(kind=EMBED, limit=1000)) == MANY
 
         await until(parsed, "all to wait for the embedder", SOON)
-        await app.steer_lane("embedder", "resume")
+        await app.control_lane("embedder", "resume")
         for name in names:
             await completed(app, name)
     sizes = [len(json.loads(hit.body)["input"]) for hit in shelf.embedder.requests]

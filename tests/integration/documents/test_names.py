@@ -13,7 +13,7 @@ from penstock.documents.mask import Masker
 from penstock.documents.pii.presidio import OVERLAP, PIECE, PresidioNames, pieces
 from penstock.engine.run import current
 from penstock.errors import ConfigError, JobTimeout
-from penstock.model.names import NAME_KINDS, NamesConfig
+from penstock.model.name_masking import NAME_KINDS, NamesConfig
 from tests.support.document_app import SOON, Shelf, completed
 from tests.support.toy_names import FIRM, KOREAN, PERSON, PLACE, make_model
 

@@ -9,8 +9,8 @@ import pytest
 
 from penstock import Job, Penstock
 from penstock.documents.jobs import FETCH, PARSE
+from penstock.documents.pii.kinds import PiiSpan
 from penstock.documents.pii.presidio import PresidioNames
-from penstock.documents.pii.span import PiiSpan
 from penstock.errors import DocumentNotFound, QueueUnavailable
 from penstock.model.document import DocumentState
 from penstock.model.ids import new_id

@@ -57,7 +57,7 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
     limit(shelf, max_parallel=slots)
     shelf.embedder.delay = 0.05
     async with shelf.running() as app:
-        await app.steer_lane("embedder", "pause")  # so that there is always a document that waits
+        await app.control_lane("embedder", "pause")  # so that there is always a document that waits
         for n in range(12):
             # Other words, so that each is a request of its own.
             await app.documents.add("\n\n".join(f"{n} {m} " * 40 for m in range(8)), id=f"d{n}")
@@ -66,7 +66,7 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
             return len(await app.jobs(kind=EMBED, states=["queued"], limit=100)) == 12
 
         await until(parsed, "all to wait for the embedder", SOON)
-        await app.steer_lane("embedder", "resume")
+        await app.control_lane("embedder", "resume")
         left = 12
         while left:  # a question always waits, too
             pair = asyncio.gather(*(app.documents.search(f"question {left} {n}") for n in range(2)))

@@ -13,18 +13,18 @@ from tests.support.worker_processes import Farm
 SOON = 60.0
 
 
-async def test_last_progress_message_before_the_end_is_stored(desk: HandlerApp) -> None:
+async def test_last_progress_message_before_the_end_is_stored(runner: HandlerApp) -> None:
     async def work(ctx: JobContext) -> None:
         for n in range(1, 10):
             await ctx.progress(n / 10, f"{n}/10 pages")
         await ctx.progress(1.0, "all 10 pages done")
 
-    done = await desk.run(work)
+    done = await runner.run(work)
     assert (done.state, done.message) == (JobState.COMPLETED, "all 10 pages done")
 
 
 async def test_log_lines_are_kept_with_the_job_and_told_to_the_process(
-    desk: HandlerApp, caplog: pytest.LogCaptureFixture
+    runner: HandlerApp, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)  # what is kept does not depend on it
 
@@ -40,7 +40,7 @@ async def test_log_lines_are_kept_with_the_job_and_told_to_the_process(
         ctx.log.info("y" * 5000)
         raise ValueError("at last")
 
-    done = await desk.run(work)
+    done = await runner.run(work)
     assert done.state is JobState.FAILED
     told = [(line.level, line.message) for line in done.lines]
     assert told[:4] == [
@@ -74,7 +74,7 @@ async def test_sync_handler_and_every_run_of_a_job_can_log(farm: Farm) -> None:
     ]
 
 
-async def test_task_group_of_a_handler_is_stored_with_its_members(desk: HandlerApp) -> None:
+async def test_task_group_of_a_handler_is_stored_with_its_members(runner: HandlerApp) -> None:
     async def child() -> None:
         raise ValueError("inner problem")
 
@@ -82,7 +82,7 @@ async def test_task_group_of_a_handler_is_stored_with_its_members(desk: HandlerA
         async with asyncio.TaskGroup() as group:
             group.create_task(child())
 
-    done = await desk.run(work)
+    done = await runner.run(work)
     assert done.error is not None
     assert [one["message"] for one in done.error.members] == ["inner problem"]
     assert "test_job_log.py" in done.error.members[0]["place"]

@@ -156,7 +156,7 @@ async def test_expired_key_blocks_the_lane_and_a_person_resumes_it(
         await until(at_rest, "all to be queued: nothing died")
         waiting = await app.get(jobs[-1].id)
         server.answers["/api"] = Answer()
-        await app.steer_lane("api", LaneCommand.RESUME)
+        await app.control_lane("api", LaneCommand.RESUME)
         done = await all_ended(app, jobs)
 
     assert (waiting.waiting_for or "").startswith("lane api: credentials")

@@ -184,13 +184,13 @@ async def test_ticks_of_a_blocked_lane_do_not_pile_up(
     async def often(ctx: JobContext) -> None: ...
 
     async with app:
-        await app.steer_lane("api", "pause")
+        await app.control_lane("api", "pause")
         async with app.running():
             await some_jobs(app, "often", 3)
             await look_on(2 * SHORT)
             assert len(await app.jobs(kind="once")) == 1
             assert len(await app.jobs(kind="often")) == 3
-            await app.steer_lane("api", "resume")
+            await app.control_lane("api", "resume")
             await some_jobs(app, "once", 2)
             await some_jobs(app, "often", 4)
 

@@ -80,10 +80,10 @@ async def test_job_that_waits_for_a_paused_lane_goes_on_when_it_is_resumed(
     payload = {"url": server.url("/api"), "lane": "api"}
     async with farm.app("laned", poll_seconds=60.0) as app, app.running() as orchestrator:
         await app.wait((await app.enqueue("visit", payload)).id, timeout=SOON)
-        await app.steer_lane("api", LaneCommand.PAUSE)
+        await app.control_lane("api", LaneCommand.PAUSE)
         job = await app.enqueue("visit", payload)
         await until(lambda: orchestrator.status["parked"] == 1, "the job to wait")
-        await app.steer_lane("api", LaneCommand.RESUME)
+        await app.control_lane("api", LaneCommand.RESUME)
         done = await app.wait(job.id, timeout=SOON)
         assert (done.state, done.releases) == (JobState.COMPLETED, 0)
 
@@ -271,8 +271,8 @@ async def test_workers_bring_configured_limits_to_lanes_in_use(farm: Farm) -> No
 
 async def test_configured_lane_can_be_paused_before_it_is_used(farm: Farm) -> None:
     async with farm.bare(lanes={"api": {"max_parallel": 1}}) as app:
-        await app.steer_lane("api", "pause")
-        await app.steer_lane("openalex", "pause")
+        await app.control_lane("api", "pause")
+        await app.control_lane("openalex", "pause")
         with pytest.raises(LaneNotFound):
-            await app.steer_lane("mystery", "pause")
+            await app.control_lane("mystery", "pause")
         assert {lane.name for lane in await app.lane_infos()} == {"api", "openalex"}

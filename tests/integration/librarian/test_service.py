@@ -23,9 +23,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from penstock.errors import ConfigError, Unavailable
 from penstock.librarian.client import SEARCH, RemoteLibrarian
 from penstock.librarian.limits import MESSAGE_BYTES
+from penstock.librarian.messages import errand_message
 from penstock.librarian.server import SERVICE, serving
 from penstock.librarian.v1 import librarian_pb2 as pb
-from penstock.librarian.wire import errand_message
 from penstock.model.librarian import LibrarianConfig
 from tests.support.counting_server import Answer, CountingServer
 from tests.support.librarian_callers import Counter, counter_at
@@ -233,12 +233,12 @@ def certificate(folder: Path, name: str) -> tuple[str, str]:
 
 
 async def test_over_tls_only_who_trusts_the_certificate_asks(farm: Farm) -> None:
-    public, private = certificate(farm.folder, "desk.example")
+    public, private = certificate(farm.folder, "runner.example")
     keys: dict[str, Any] = {"tls_certificate": public, "tls_key": private}
     async with counter_at(farm, remote=True, **keys) as counter:
         with pytest.raises(Unavailable):  # in plain text
             await counter.ask("round", seconds=3.0)
-        trusting = counter.config(tls_authority=public, tls_name="desk.example")
+        trusting = counter.config(tls_authority=public, tls_name="runner.example")
         stranger = counter.config(tls_authority=public)
         for config, rounds, seconds in ((trusting, 1, SOON), (stranger, 0, 3.0)):
             librarian = RemoteLibrarian(config, counter.app.queue.now)

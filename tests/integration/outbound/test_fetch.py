@@ -81,12 +81,12 @@ class HandlerApp:
 
 
 @pytest.fixture
-def desk(farm: Farm, server: CountingServer) -> HandlerApp:
+def runner(farm: Farm, server: CountingServer) -> HandlerApp:
     return HandlerApp(farm, server)
 
 
 async def test_document_comes_with_what_is_said_of_it(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/a"] = Answer(
         headers={
@@ -96,7 +96,7 @@ async def test_document_comes_with_what_is_said_of_it(
         },
         body=gzip.compress(b"<p>open</p>"),
     )
-    done = await desk.fetch(server.url("/a?b=c#d"))
+    done = await runner.fetch(server.url("/a?b=c#d"))
     assert done.result == {
         "url": server.url("/a?b=c"),
         "mime": "text/html",
@@ -114,9 +114,9 @@ async def test_document_comes_with_what_is_said_of_it(
     ("path", "name"), [("/a/b%20c.pdf", "b c.pdf"), ("/a/", "a"), ("/", "127.0.0.1")]
 )
 async def test_document_that_is_not_named_is_called_by_its_address(
-    desk: HandlerApp, server: CountingServer, path: str, name: str
+    runner: HandlerApp, server: CountingServer, path: str, name: str
 ) -> None:
-    result = (await desk.fetch(server.url(path))).result
+    result = (await runner.fetch(server.url(path))).result
     assert (result["name"], result["mime"], result["charset"]) == (name, "", "")
 
 
@@ -136,31 +136,31 @@ async def test_document_that_is_not_named_is_called_by_its_address(
     ],
 )
 async def test_redirect_to_what_is_not_public_is_not_followed(
-    desk: HandlerApp, server: CountingServer, target: str, why: str
+    runner: HandlerApp, server: CountingServer, target: str, why: str
 ) -> None:
     server.answers["/hop"] = redirect("/away")
     server.answers["/away"] = redirect(target, 307)
-    kind, said = await desk.refusal(server.url("/hop"))
+    kind, said = await runner.refusal(server.url("/hop"))
     assert kind == "AddressRefused"
     assert why in said
     assert [hit.path for hit in server.hits] == ["/hop", "/away"]
 
 
 async def test_five_redirects_are_followed_and_no_more(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     for n in range(7):
         server.answers[f"/{n}"] = redirect(f"/{n + 1}")
     server.answers["/7"] = Answer(body=b"there")
-    assert (await desk.fetch(server.url("/2"))).result["text"] == "there"
-    assert await desk.refusal(server.url("/1")) == (
+    assert (await runner.fetch(server.url("/2"))).result["text"] == "there"
+    assert await runner.refusal(server.url("/1")) == (
         "FetchError",
         "127.0.0.1: more than 5 redirects",
     )
 
 
 async def test_every_hop_has_a_permit_of_its_host_and_the_parent_has_one_slot(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     """The parent takes one at a time: a job that is in it already does not wait for itself."""
     there = server.url("/b", host="localhost")
@@ -168,23 +168,23 @@ async def test_every_hop_has_a_permit_of_its_host_and_the_parent_has_one_slot(
     server.answers["/b"] = redirect(server.url("/c", host="localhost"))
     server.answers["/c"] = redirect(server.url("/d"))
     server.answers["/d"] = Answer(body=b"there")
-    done = await desk.fetch(server.url("/a"), lanes={"fetch": PARENT, "host:*": COUNTED})
+    done = await runner.fetch(server.url("/a"), lanes={"fetch": PARENT, "host:*": COUNTED})
     assert done.result["text"] == "there"
     assert [hit.headers["host"].partition(":")[0] for hit in server.hits] == [
         *("127.0.0.1", "localhost"),
         *("localhost", "127.0.0.1"),
     ]
-    assert desk.use_of("host:127.0.0.1") == 2
-    assert desk.use_of("host:localhost") == 2
-    assert desk.use_of("fetch") == 4
+    assert runner.use_of("host:127.0.0.1") == 2
+    assert runner.use_of("host:localhost") == 2
+    assert runner.use_of("fetch") == 4
 
 
 async def test_redirect_within_a_host_keeps_the_default_distance(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/a"] = redirect("/b")
     begun = time.monotonic()  # the first may be slow to arrive
-    done = await desk.fetch(server.url("/a"), lanes={"fetch": FREE})
+    done = await runner.fetch(server.url("/a"), lanes={"fetch": FREE})
     assert done.state is JobState.COMPLETED
     assert done.releases == 0
     assert server.hits[1].arrived - begun >= 1.0, "and not at once"
@@ -237,10 +237,10 @@ EMPTY = b"\x00\x00\x00\xff\xff" * 2000
     ids=str,
 )
 async def test_answers_that_bring_no_document_or_too_much_end_soon(
-    desk: HandlerApp, server: CountingServer, answer: Answer, kind: str
+    runner: HandlerApp, server: CountingServer, answer: Answer, kind: str
 ) -> None:
     server.answers["/"] = answer
-    found, said = await desk.refusal(server.url("/?token=canary"))
+    found, said = await runner.refusal(server.url("/?token=canary"))
     assert found == kind, said  # and not that its time was over
     assert "canary" not in said
 
@@ -249,28 +249,28 @@ async def test_answers_that_bring_no_document_or_too_much_end_soon(
     "answer", [Answer(hang=True), Answer(endless=True, body=b"x")], ids=["hangs", "trickles"]
 )
 async def test_server_that_takes_its_time_has_no_more_than_the_job(
-    desk: HandlerApp, server: CountingServer, answer: Answer
+    runner: HandlerApp, server: CountingServer, answer: Answer
 ) -> None:
     server.answers["/"] = answer
     start = time.monotonic()
-    kind, _ = await desk.refusal(server.url("/"), timeout=0.5)
+    kind, _ = await runner.refusal(server.url("/"), timeout=0.5)
     assert kind in ("Unavailable", "JobTimeout")
     assert 0.4 <= time.monotonic() - start <= SOON / 2
 
 
-async def test_trouble_of_a_host_is_not_probed(desk: HandlerApp, server: CountingServer) -> None:
+async def test_trouble_of_a_host_is_not_probed(runner: HandlerApp, server: CountingServer) -> None:
     """A probe resolves names by itself, and would reach what the guard does not."""
     server.down()
-    kind, _ = await desk.refusal(server.url("/"))
+    kind, _ = await runner.refusal(server.url("/"))
     assert kind == "Unavailable"
-    assert desk.farm.query("SELECT name FROM lanes WHERE address IS NOT NULL") == []
+    assert runner.farm.query("SELECT name FROM lanes WHERE address IS NOT NULL") == []
 
 
 async def test_cookies_are_not_kept_for_whoever_comes_next(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/a"] = Answer(
         302, headers={"location": "/b", "set-cookie": "who=somebody; path=/"}
     )
-    await desk.fetch(server.url("/a"))
+    await runner.fetch(server.url("/a"))
     assert [hit.headers.get("cookie") for hit in server.hits] == [None, None]

@@ -14,7 +14,7 @@ IN_TIME = 30.0
 
 
 async def test_hanging_server_ends_the_job_at_its_timeout(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(hang=True)
 
@@ -22,14 +22,14 @@ async def test_hanging_server_ends_the_job_at_its_timeout(
         await ctx.http.get(server.url("/"))
 
     start = time.monotonic()
-    done = await desk.run(work, timeout=0.5)
+    done = await runner.run(work, timeout=0.5)
     assert done.state is JobState.FAILED
     assert error_of(done)[0] in ("Unavailable", "JobTimeout")
     assert 0.4 <= time.monotonic() - start <= IN_TIME
 
 
 async def test_hanging_server_ends_the_job_at_its_deadline(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(hang=True)
 
@@ -37,14 +37,14 @@ async def test_hanging_server_ends_the_job_at_its_deadline(
         await ctx.http.get(server.url("/"))
 
     start = time.monotonic()
-    done = await desk.run(work, deadline=3.0, max_retries=3)
+    done = await runner.run(work, deadline=3.0, max_retries=3)
     assert done.state is JobState.FAILED
     assert time.monotonic() - start <= IN_TIME
     assert len(server.hits) <= 1, "none, if the machine stood still until then"
 
 
 async def test_body_that_trickles_in_does_not_outlive_the_timeout(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     """Each part comes in time; all of them do not."""
 
@@ -66,7 +66,7 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
 
     try:
         start = time.monotonic()
-        done = await desk.run(work, timeout=0.5)
+        done = await runner.run(work, timeout=0.5)
         assert done.state is JobState.FAILED
         assert time.monotonic() - start <= IN_TIME
     finally:
@@ -78,7 +78,7 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
 
 async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingServer) -> None:
     lane = LaneConfig(min_interval_seconds=0.0, max_parallel=5, timeout_seconds=0.3)
-    desk = HandlerApp(farm, lanes={"api": lane})
+    runner = HandlerApp(farm, lanes={"api": lane})
     server.answers["/"] = Answer(hang=True)
 
     async def work(ctx: JobContext) -> float:
@@ -87,13 +87,13 @@ async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingSer
         return 0.0
 
     start = time.monotonic()
-    done = await desk.run(work, timeout=600.0)
+    done = await runner.run(work, timeout=600.0)
     assert done.state is JobState.FAILED
     assert time.monotonic() - start <= IN_TIME
 
 
 async def test_later_requests_get_only_what_is_left_of_the_time(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/slow"] = Answer(delay=0.3)
     server.answers["/hang"] = Answer(hang=True)
@@ -103,13 +103,13 @@ async def test_later_requests_get_only_what_is_left_of_the_time(
         await ctx.http.get(server.url("/hang"))
 
     start = time.monotonic()
-    done = await desk.run(work, timeout=0.6)
+    done = await runner.run(work, timeout=0.6)
     assert done.state is JobState.FAILED
     assert 0.5 <= time.monotonic() - start <= IN_TIME
 
 
 async def test_time_that_runs_out_between_requests_is_a_timeout_and_not_the_end(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     """The job's own timeout has passed, not its deadline: another run may be quicker."""
 
@@ -120,7 +120,7 @@ async def test_time_that_runs_out_between_requests_is_a_timeout_and_not_the_end(
             time.sleep(0.01)  # noqa: ASYNC251 (so that nobody can interrupt it before)
         await ctx.http.get(server.url("/"))
 
-    done = await desk.run(work, timeout=1.0, max_retries=2)
+    done = await runner.run(work, timeout=1.0, max_retries=2)
     assert (done.state, done.attempts) == (JobState.COMPLETED, 2)
 
 
@@ -128,13 +128,13 @@ async def test_request_in_another_lane_ends_at_the_timeout_of_that_lane(
     farm: Farm, server: CountingServer
 ) -> None:
     lanes = {**LANES, "brief": LaneConfig(min_interval_seconds=0.0, timeout_seconds=0.3)}
-    desk = HandlerApp(farm, lanes=lanes)
+    runner = HandlerApp(farm, lanes=lanes)
     server.answers["/"] = Answer(hang=True)
 
     async def work(ctx: JobContext) -> None:
         await ctx.http.post(server.url("/"), lane="brief")
 
     start = time.monotonic()
-    done = await desk.run(work, timeout=600.0)
+    done = await runner.run(work, timeout=600.0)
     assert error_of(done)[0] == "Unavailable"
     assert time.monotonic() - start <= IN_TIME

@@ -17,19 +17,19 @@ async def test_first_request_in_its_own_lane_is_paid_for_by_the_start(
     farm: Farm, server: CountingServer
 ) -> None:
     lanes = {"api": LaneConfig(min_interval_seconds=0.0, max_parallel=1, requests_per_day=100)}
-    desk = HandlerApp(farm, lanes=lanes)
+    runner = HandlerApp(farm, lanes=lanes)
 
     async def work(ctx: JobContext) -> None:
         for _ in range(4):
             await ctx.http.get(server.url("/"))
 
-    assert (await desk.run(work)).state is JobState.COMPLETED
+    assert (await runner.run(work)).state is JobState.COMPLETED
     assert len(server.hits) == 4
-    assert desk.use_of("api") == 4
+    assert runner.use_of("api") == 4
 
 
 async def test_lane_is_paused_also_where_the_handler_catches_the_refusal(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     """That of the first request, whose permit is the job's and stays with it to its end."""
     server.answers["/"] = Answer(429, headers={"retry-after": "600"})
@@ -42,9 +42,9 @@ async def test_lane_is_paused_also_where_the_handler_catches_the_refusal(
             return report is not None and report.told
         return False
 
-    assert (await desk.run(work)).result is True
-    async with desk.app:
-        (lane,) = await desk.app.lane_infos()
+    assert (await runner.run(work)).result is True
+    async with runner.app:
+        (lane,) = await runner.app.lane_infos()
     assert lane.blocked_until is not None
     assert lane.blocked_until > time.time() + 500
     assert lane.in_flight == 0
@@ -57,7 +57,7 @@ def counted(*names: str) -> dict[str, LaneConfig]:
 
 
 async def test_without_a_lane_each_host_has_its_own(farm: Farm, server: CountingServer) -> None:
-    desk = HandlerApp(farm, lanes=counted("host:127.0.0.1", "host:localhost", "named"))
+    runner = HandlerApp(farm, lanes=counted("host:127.0.0.1", "host:localhost", "named"))
 
     async def work(ctx: JobContext) -> None:
         await ctx.http.get(server.url("/", host="127.0.0.1"))
@@ -65,8 +65,8 @@ async def test_without_a_lane_each_host_has_its_own(farm: Farm, server: Counting
         await ctx.http.get(server.url("/", host="localhost"))
         await ctx.http.get(server.url("/"), lane="named")
 
-    assert (await desk.run(work, lane=None)).state is JobState.COMPLETED
-    used = {name: desk.use_of(name) for name in ("host:127.0.0.1", "host:localhost", "named")}
+    assert (await runner.run(work, lane=None)).state is JobState.COMPLETED
+    used = {name: runner.use_of(name) for name in ("host:127.0.0.1", "host:localhost", "named")}
     assert used == {"host:127.0.0.1": 1, "host:localhost": 2, "named": 1}
 
 
@@ -75,55 +75,55 @@ async def test_without_a_lane_each_host_has_its_own(farm: Farm, server: Counting
 async def test_redirect_to_another_host_takes_a_permit_in_that_hosts_lane(
     farm: Farm, server: CountingServer, own: str | None, named: str | None
 ) -> None:
-    desk = HandlerApp(farm, lanes=counted("api", "named", "host:127.0.0.1", "host:localhost"))
+    runner = HandlerApp(farm, lanes=counted("api", "named", "host:127.0.0.1", "host:localhost"))
     server.answers["/from"] = redirect(server.url("/to", host="localhost"))
 
     async def work(ctx: JobContext) -> str:
         return (await ctx.http.get(server.url("/from"), lane=named)).request.url.host
 
-    done = await desk.run(work, lane=own)
+    done = await runner.run(work, lane=own)
     assert (done.state, done.result) == (JobState.COMPLETED, "localhost")
-    assert desk.use_of("host:localhost") == 1
-    assert desk.use_of(named or own or "host:127.0.0.1") == 1
+    assert runner.use_of("host:localhost") == 1
+    assert runner.use_of(named or own or "host:127.0.0.1") == 1
 
 
 async def test_redirect_on_the_same_host_stays_in_the_lane(
     farm: Farm, server: CountingServer
 ) -> None:
-    desk = HandlerApp(farm, lanes=counted("api"))
+    runner = HandlerApp(farm, lanes=counted("api"))
     server.answers["/from"] = redirect("/to")
 
     async def work(ctx: JobContext) -> str:
         return (await ctx.http.get(server.url("/from"))).request.url.path
 
-    assert (await desk.run(work)).result == "/to"
-    assert desk.use_of("api") == 2
+    assert (await runner.run(work)).result == "/to"
+    assert runner.use_of("api") == 2
 
 
 async def test_connection_error_names_where_and_lets_the_probe_know(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.down()
 
     async def work(ctx: JobContext) -> None:
         await ctx.http.post(server.url("/"))
 
-    done = await desk.run(work)
+    done = await runner.run(work)
     kind, message = error_of(done)
     assert kind == "Unavailable"
     assert message.startswith(f"127.0.0.1:{server.port}: ")
-    rows = desk.farm.query("SELECT address FROM lanes WHERE name = 'api'")
+    rows = runner.farm.query("SELECT address FROM lanes WHERE name = 'api'")
     assert rows == [(f"127.0.0.1:{server.port}",)]
 
 
-async def test_connection_error_inside_a_permit_becomes_unavailable(desk: HandlerApp) -> None:
+async def test_connection_error_inside_a_permit_becomes_unavailable(runner: HandlerApp) -> None:
     async def work(ctx: JobContext) -> None:
         async with ctx.lanes.permit("api"):
             raise ConnectionResetError("gone")
 
-    done = await desk.run(work, lane=None)
+    done = await runner.run(work, lane=None)
     assert error_of(done)[0] == "Unavailable"
-    rows = desk.farm.query("SELECT suspect IS NOT NULL FROM lanes WHERE name = 'api'")
+    rows = runner.farm.query("SELECT suspect IS NOT NULL FROM lanes WHERE name = 'api'")
     assert rows == [(1,)]
 
 
@@ -154,7 +154,7 @@ async def test_slots_are_given_back_after_every_kind_of_answer(
 async def test_reset_header_says_how_long_a_429_lasts(
     farm: Farm, server: CountingServer, kind: str
 ) -> None:
-    desk = HandlerApp(farm, grace_seconds=0.1)
+    runner = HandlerApp(farm, grace_seconds=0.1)
     at = int(time.time()) + 600
     header = {"x-ratelimit-reset": "600"} if kind == "seconds" else {"ratelimit-reset": str(at)}
     server.answers["/"] = Answer(429, headers=header)
@@ -162,12 +162,12 @@ async def test_reset_header_says_how_long_a_429_lasts(
     async def work(ctx: JobContext) -> None:
         await ctx.http.get(server.url("/"))
 
-    desk.register(work, "api")
-    async with desk.app, desk.app.running():
-        await desk.app.enqueue("work")
+    runner.register(work, "api")
+    async with runner.app, runner.app.running():
+        await runner.app.enqueue("work")
 
         async def paused() -> float | None:
-            return {one.name: one.blocked_until for one in await desk.app.lane_infos()}.get("api")
+            return {one.name: one.blocked_until for one in await runner.app.lane_infos()}.get("api")
 
         assert await until(paused, "the lane to pause") == pytest.approx(at, abs=60)
 
@@ -176,18 +176,18 @@ async def test_404_closes_the_breaker_because_the_service_answers(
     farm: Farm, server: CountingServer
 ) -> None:
     quick = LaneConfig(min_interval_seconds=0.0, max_parallel=20, breaker_first_seconds=0.1)
-    desk = HandlerApp(farm, lanes={**LANES, "api": quick})
+    runner = HandlerApp(farm, lanes={**LANES, "api": quick})
     server.answers["/"] = Answer(503)
 
     async def work(ctx: JobContext) -> None:
         await ctx.http.post(server.url("/"))
 
-    desk.register(work, "api")
-    async with desk.app, desk.app.running():
-        jobs = await desk.app.enqueue_many("work", [None] * 5)
+    runner.register(work, "api")
+    async with runner.app, runner.app.running():
+        jobs = await runner.app.enqueue_many("work", [None] * 5)
 
         async def breaker() -> str:
-            (lane,) = [one for one in await desk.app.lane_infos() if one.name == "api"]
+            (lane,) = [one for one in await runner.app.lane_infos() if one.name == "api"]
             return lane.breaker
 
         async def is_open() -> bool:
@@ -195,7 +195,7 @@ async def test_404_closes_the_breaker_because_the_service_answers(
 
         await until(is_open, "the breaker to open")
         server.answers["/"] = Answer(404)
-        ended = [await desk.app.wait(job.id, timeout=SOON) for job in jobs]
+        ended = [await runner.app.wait(job.id, timeout=SOON) for job in jobs]
         assert await breaker() == "closed"
 
     assert {error_of(job)[0] for job in ended} == {"HttpError"}
@@ -204,7 +204,7 @@ async def test_404_closes_the_breaker_because_the_service_answers(
 async def test_pages_that_are_forbidden_do_not_block_their_host(
     farm: Farm, server: CountingServer
 ) -> None:
-    desk = HandlerApp(
+    runner = HandlerApp(
         farm, lanes={**LANES, "host:*": {"min_interval_seconds": 0.0, "max_parallel": 9}}
     )
     server.answers["/"] = Answer(403)
@@ -212,11 +212,11 @@ async def test_pages_that_are_forbidden_do_not_block_their_host(
     async def work(ctx: JobContext) -> None:
         await ctx.http.get(server.url("/"))
 
-    desk.register(work, None)
-    async with desk.app, desk.app.running():
-        jobs = await desk.app.enqueue_many("work", [None] * 6)
-        ended = [await desk.app.wait(job.id, timeout=SOON) for job in jobs]
-        lanes = await desk.app.lane_infos()
+    runner.register(work, None)
+    async with runner.app, runner.app.running():
+        jobs = await runner.app.enqueue_many("work", [None] * 6)
+        ended = [await runner.app.wait(job.id, timeout=SOON) for job in jobs]
+        lanes = await runner.app.lane_infos()
 
     assert {error_of(job)[0] for job in ended} == {"AuthenticationError"}
     assert [lane.blocked_why for lane in lanes] == [None] * len(lanes)
@@ -231,7 +231,7 @@ class Bug(Exception):
     ["a bug", "a result nobody can store", "its own time-out", "run later", "another lane's fault"],
 )
 async def test_breaker_closes_on_an_answer_whatever_the_handler_makes_of_it(
-    desk: HandlerApp, server: CountingServer, ended: str
+    runner: HandlerApp, server: CountingServer, ended: str
 ) -> None:
     async def work(ctx: JobContext) -> object:
         await ctx.http.get(server.url("/"))
@@ -254,33 +254,33 @@ async def test_breaker_closes_on_an_answer_whatever_the_handler_makes_of_it(
             return error
         raise AssertionError
 
-    await desk.opened_breaker("api")
-    desk.register(work, "api")
-    async with desk.app, desk.app.running():
-        await desk.app.enqueue("work")
+    await runner.opened_breaker("api")
+    runner.register(work, "api")
+    async with runner.app, runner.app.running():
+        await runner.app.enqueue("work")
 
         async def closed() -> bool:
-            lanes = {lane.name: lane.breaker for lane in await desk.app.lane_infos()}
+            lanes = {lane.name: lane.breaker for lane in await runner.app.lane_infos()}
             return lanes["api"] == "closed"
 
         await until(closed, "the breaker to close")
 
 
 async def test_lane_is_answered_although_its_reader_has_a_bug(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     async def work(ctx: JobContext) -> None:
         async with ctx.http.stream("GET", server.url("/"), lane="fetch") as parts:
             async for _ in parts:
                 raise Bug
 
-    await desk.opened_breaker("fetch")
-    assert error_of(await desk.run(work))[0] == "Bug"
-    assert desk.farm.query("SELECT step FROM lanes WHERE name = 'fetch'") == [(0,)]
+    await runner.opened_breaker("fetch")
+    assert error_of(await runner.run(work))[0] == "Bug"
+    assert runner.farm.query("SELECT step FROM lanes WHERE name = 'fetch'") == [(0,)]
 
 
 async def test_timeout_in_a_request_after_an_answered_one_is_the_lanes(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/hangs"] = Answer(hang=True)
 
@@ -288,6 +288,6 @@ async def test_timeout_in_a_request_after_an_answered_one_is_the_lanes(
         await ctx.http.get(server.url("/"))
         await ctx.http.post(server.url("/hangs"))
 
-    assert error_of(await desk.run(work, timeout=4.0))[0] in ("JobTimeout", "Unavailable")
-    rows = desk.farm.query("SELECT suspect IS NOT NULL FROM lanes WHERE name = 'api'")
+    assert error_of(await runner.run(work, timeout=4.0))[0] in ("JobTimeout", "Unavailable")
+    rows = runner.farm.query("SELECT suspect IS NOT NULL FROM lanes WHERE name = 'api'")
     assert rows == [(1,)]

@@ -38,7 +38,7 @@ def limit(server: CountingServer, monkeypatch: pytest.MonkeyPatch) -> Limit:
 
 @pytest.mark.parametrize("lane", ["api", None])
 async def test_one_429_in_a_fan_out_repeats_that_request_alone(
-    desk: HandlerApp, server: CountingServer, limit: Limit, lane: str | None
+    runner: HandlerApp, server: CountingServer, limit: Limit, lane: str | None
 ) -> None:
     limit("/7")
 
@@ -46,7 +46,7 @@ async def test_one_429_in_a_fan_out_repeats_that_request_alone(
         asked = (ctx.http.post(server.url(f"/{n}"), json=n, lane="api") for n in range(12))
         return len(await asyncio.gather(*asked))
 
-    job = await desk.run(work, lane=lane)
+    job = await runner.run(work, lane=lane)
     assert (job.state, job.result, job.attempts, job.releases) == (JobState.COMPLETED, 12, 1, 0)
     asked = Counter(hit.path for hit in server.hits)
     assert asked == {f"/{n}": 2 if n == 7 else 1 for n in range(12)}
@@ -54,7 +54,7 @@ async def test_one_429_in_a_fan_out_repeats_that_request_alone(
 
 
 async def test_waiting_as_retry_after_says_does_not_count_toward_the_timeout(
-    desk: HandlerApp, server: CountingServer, limit: Limit
+    runner: HandlerApp, server: CountingServer, limit: Limit
 ) -> None:
     limit("/", retry_after=6)
     runs: list[int] = []
@@ -63,7 +63,7 @@ async def test_waiting_as_retry_after_says_does_not_count_toward_the_timeout(
         runs.append(ctx.token)
         return (await ctx.http.get(server.url("/"))).status_code
 
-    job = await desk.run(work, timeout=5.0)
+    job = await runner.run(work, timeout=5.0)
     assert (job.state, job.result, job.attempts) == (JobState.COMPLETED, 200, 1)
     assert len(runs) == 1
     first, second = server.arrivals("/")
@@ -71,7 +71,7 @@ async def test_waiting_as_retry_after_says_does_not_count_toward_the_timeout(
 
 
 async def test_stream_that_is_answered_429_is_asked_for_again(
-    desk: HandlerApp, server: CountingServer, limit: Limit
+    runner: HandlerApp, server: CountingServer, limit: Limit
 ) -> None:
     limit("/")
     runs: list[int] = []
@@ -81,7 +81,7 @@ async def test_stream_that_is_answered_429_is_asked_for_again(
         async with ctx.http.stream("GET", server.url("/")) as parts:
             return b"".join([part async for part in parts]).decode()
 
-    assert (await desk.run(work)).result == "{}"
+    assert (await runner.run(work)).result == "{}"
     assert (len(server.hits), len(runs)) == (2, 1)
 
 
@@ -96,7 +96,7 @@ async def refused(ctx: JobContext, url: str, **options: Any) -> bool:
 
 
 async def test_429s_without_end_are_raised_after_so_many_tries(
-    desk: HandlerApp, server: CountingServer, limit: Limit, monkeypatch: pytest.MonkeyPatch
+    runner: HandlerApp, server: CountingServer, limit: Limit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "RATE_LIMITED_TRIES", 3)
     limit("/", times=100)
@@ -104,7 +104,7 @@ async def test_429s_without_end_are_raised_after_so_many_tries(
     async def work(ctx: JobContext) -> bool:
         return await refused(ctx, server.url("/"))
 
-    assert (await desk.run(work)).result is True
+    assert (await runner.run(work)).result is True
     assert len(server.hits) == 3
 
 
@@ -122,7 +122,7 @@ async def stream() -> AsyncIterator[bytes]:
     ids=["a body that can be sent once", "no patience", "a deadline before that"],
 )
 async def test_429_is_raised_at_once_where_the_request_cannot_be_sent_again(
-    desk: HandlerApp,
+    runner: HandlerApp,
     server: CountingServer,
     limit: Limit,
     options: Callable[[], dict[str, Any]],
@@ -133,28 +133,28 @@ async def test_429_is_raised_at_once_where_the_request_cannot_be_sent_again(
     async def work(ctx: JobContext) -> bool:
         return await refused(ctx, server.url("/"), **options())
 
-    assert (await desk.run(work, deadline=deadline)).result is True
+    assert (await runner.run(work, deadline=deadline)).result is True
     assert len(server.hits) == 1
 
 
 async def test_429_is_raised_where_the_breaker_opens_before_its_next_turn(
     farm: Farm, server: CountingServer, limit: Limit
 ) -> None:
-    desk = HandlerApp(farm, poll_seconds=0.05)
+    runner = HandlerApp(farm, poll_seconds=0.05)
     limit("/", retry_after=600)
 
     async def work(ctx: JobContext) -> bool:
         return await refused(ctx, server.url("/"), lane="api")
 
     async def paused() -> bool:
-        return any(lane.blocked_why for lane in await desk.app.lane_infos())
+        return any(lane.blocked_why for lane in await runner.app.lane_infos())
 
-    desk.register(work, None)
-    async with desk.app, desk.app.running():
-        job = await desk.app.enqueue("work")
+    runner.register(work, None)
+    async with runner.app, runner.app.running():
+        job = await runner.app.enqueue("work")
         await until(paused, "the lane to pause")
         farm.execute("UPDATE lanes SET step = 3, retry_at = 1e12, blocked_until = 0")
-        assert (await desk.app.wait(job.id, timeout=SOON)).result is True
+        assert (await runner.app.wait(job.id, timeout=SOON)).result is True
     assert len(server.hits) == 1
 
 
@@ -176,6 +176,6 @@ async def test_job_whose_lane_pauses_leaves_the_slot_of_its_parent_to_others(
         other = await app.enqueue("work", {"lane": "free"})
         assert (await app.wait(other.id, timeout=SOON)).state is JobState.COMPLETED
         assert (await app.get(waits.id)).state is JobState.RUNNING
-        await app.steer_lane("limited", "resume")
+        await app.control_lane("limited", "resume")
         assert (await app.wait(waits.id, timeout=SOON)).state is JobState.COMPLETED
     assert [hit.path for hit in server.hits] == ["/limited", "/free", "/limited"]

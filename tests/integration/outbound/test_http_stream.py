@@ -8,23 +8,23 @@ from tests.support.handler_app import HandlerApp, error_of
 from tests.support.waiting import PATIENCE, until
 
 
-async def test_parts_are_there_before_the_end(desk: HandlerApp, server: CountingServer) -> None:
+async def test_parts_are_there_before_the_end(runner: HandlerApp, server: CountingServer) -> None:
     server.answers["/"] = Answer(parts=[b"one", b"two"], stalls=True)
 
     async def work(ctx: JobContext) -> str:
         async with ctx.http.stream("GET", server.url("/")) as parts:
             return "".join([(await anext(parts)).decode() for _ in range(2)])
 
-    assert (await desk.run(work)).result == "onetwo"
+    assert (await runner.run(work)).result == "onetwo"
 
 
 async def test_permit_is_held_until_the_block_ends(
-    desk: HandlerApp, server: CountingServer
+    runner: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(parts=[b"one"], stalls=True)
 
     async def held() -> int:
-        return sum(lane.in_flight for lane in await desk.app.lane_infos())
+        return sum(lane.in_flight for lane in await runner.app.lane_infos())
 
     async def free() -> bool:
         return await held() == 0
@@ -36,7 +36,7 @@ async def test_permit_is_held_until_the_block_ends(
         await until(free, "the permit to be given back")
         return meanwhile
 
-    assert (await desk.run(work, lane=None)).result == 1
+    assert (await runner.run(work, lane=None)).result == 1
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ async def test_permit_is_held_until_the_block_ends(
     ],
 )
 async def test_trouble_is_raised_as_what_it_means(
-    desk: HandlerApp, server: CountingServer, answer: Answer, error: str, message: str
+    runner: HandlerApp, server: CountingServer, answer: Answer, error: str, message: str
 ) -> None:
     server.answers["/"] = answer
     silence = 0.2 if answer.stalls else PATIENCE
@@ -62,7 +62,7 @@ async def test_trouble_is_raised_as_what_it_means(
             async for _ in parts:
                 pass
 
-    done = await desk.run(work)
+    done = await runner.run(work)
     assert error_of(done)[0] == error
     assert message in error_of(done)[1]
     assert "s3cret" not in str(done)

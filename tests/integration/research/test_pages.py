@@ -115,12 +115,12 @@ async def test_page_that_is_on_its_way_is_not_fetched_again_and_one_that_failed_
 ) -> None:
     site.answers["/article"] = html(page())
     async with reader.running() as pages:
-        await pages.app.steer_lane("embedder", "pause")
+        await pages.app.control_lane("embedder", "pause")
         first = await pages.ask(site.url("/article"))
         again = await pages.ask(site.url("/article"), fresh=HOUR)
         assert first.result == again.result
         assert len(site.at("/article")) == 1
-        await pages.app.steer_lane("embedder", "resume")
+        await pages.app.control_lane("embedder", "resume")
         assert (await pages.read(site.url("/article"), fresh=HOUR)).title == ENGLISH.title
 
         site.answers["/broken"] = html(b"\x00\x01\x02" * 100)

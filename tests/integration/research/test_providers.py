@@ -30,12 +30,12 @@ def server() -> Iterator[ProviderServer]:
 
 
 @pytest.fixture
-def desk(farm: Farm) -> HandlerApp:
+def runner(farm: Farm) -> HandlerApp:
     return HandlerApp(farm, lanes=dict.fromkeys([*NAMES, "fetch", "host:*"], QUICK))
 
 
 async def search(
-    desk: HandlerApp,
+    runner: HandlerApp,
     provider: SearchProvider,
     limit: int,
     query: str = "water wheels",
@@ -47,7 +47,7 @@ async def search(
         found = provider.search(ctx, query, limit)
         return [asdict(page) async for page in found]
 
-    return await desk.run(work, lane=provider.lane, **options)
+    return await runner.run(work, lane=provider.lane, **options)
 
 
 def titles(job: Job) -> list[str]:
@@ -124,10 +124,10 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_rows_become_findings_with_all_that_the_provider_tells(
-    desk: HandlerApp, server: ProviderServer, name: str
+    runner: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(0)]
-    done = await search(desk, server.provider(name), 5)
+    done = await search(runner, server.provider(name), 5)
     assert done.state is JobState.COMPLETED, done.error
     read = done.result[0]["findings"][0]
     expected = EXPECTED[name]
@@ -139,90 +139,90 @@ async def test_rows_become_findings_with_all_that_the_provider_tells(
     [("openalex", 3), ("semantic_scholar", 3), ("crossref", 3), ("arxiv", 3), ("searxng", 24)],
 )
 async def test_pages_are_followed_to_the_end_each_with_a_permit(
-    desk: HandlerApp, server: ProviderServer, name: str, requests: int
+    runner: HandlerApp, server: ProviderServer, name: str, requests: int
 ) -> None:
     server.works = [Work(number) for number in range(230)]
-    done = await search(desk, server.provider(name), 300)
+    done = await search(runner, server.provider(name), 300)
     assert titles(done) == works(230)
     assert done.result[-1]["next"] is None
     # One more where a provider does not say which page is the last.
     assert requests <= len(server.asked(name)) <= requests + 1
-    assert desk.use_of(name) == len(server.asked(name))
+    assert runner.use_of(name) == len(server.asked(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_no_more_than_the_limit_is_brought_and_asked_for(
-    desk: HandlerApp, server: ProviderServer, name: str
+    runner: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(number) for number in range(50)]
-    assert titles(await search(desk, server.provider(name), 7)) == works(7)
+    assert titles(await search(runner, server.provider(name), 7)) == works(7)
     (asked,) = server.asked(name)
     sizes = {asked[key] for key in ("per_page", "limit", "rows", "max_results") if key in asked}
     assert sizes == (set() if name == "searxng" else {"7"})
 
 
 async def test_limit_over_a_page_is_spread_evenly_so_that_nothing_is_asked_for_in_vain(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(number) for number in range(500)]
-    assert titles(await search(desk, server.provider("openalex"), 150)) == works(150)
+    assert titles(await search(runner, server.provider("openalex"), 150)) == works(150)
     assert [asked["per_page"] for asked in server.asked("openalex")] == ["75", "75"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_nothing_found_is_one_empty_page(
-    desk: HandlerApp, server: ProviderServer, name: str
+    runner: HandlerApp, server: ProviderServer, name: str
 ) -> None:
-    done = await search(desk, server.provider(name), 10)
+    done = await search(runner, server.provider(name), 10)
     assert done.result == [{"findings": [], "skipped": 0, "next": None}]
     assert len(server.asked(name)) == 1
 
 
 async def test_provider_of_a_thousand_results_is_not_asked_for_more(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(number) for number in range(1200)]
-    assert titles(await search(desk, server.provider("semantic_scholar"), 1200)) == works(999)
+    assert titles(await search(runner, server.provider("semantic_scholar"), 1200)) == works(999)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "arxiv"])
 async def test_rows_of_no_use_are_counted_and_made_up_for(
-    desk: HandlerApp, server: ProviderServer, name: str
+    runner: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(number) for number in range(40)]
     server.spoilt = [None, 5, [], {}, {"title": "no address"}]
-    done = await search(desk, server.provider(name), 20)
+    done = await search(runner, server.provider(name), 20)
     assert len(titles(done)) == 20
     assert {page["skipped"] for page in done.result} == {5}
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_provider_that_gives_nothing_of_use_is_not_asked_for_ever(
-    desk: HandlerApp, server: ProviderServer, name: str
+    runner: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(number, " ") for number in range(300)]
-    done = await search(desk, server.provider(name), 10)
+    done = await search(runner, server.provider(name), 10)
     assert titles(done) == []
     assert sum(page["skipped"] for page in done.result) >= 30
     assert len(server.asked(name)) == 1 + SPARE_PAGES
 
 
 async def test_page_that_comes_again_ends_the_search(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     """Some instances of SearXNG know no second page, and give the first for it."""
     server.works = [Work(number % 10) for number in range(100)]
-    assert titles(await search(desk, server.provider("searxng"), 50)) == works(10)
+    assert titles(await search(runner, server.provider("searxng"), 50)) == works(10)
     assert len(server.asked("searxng")) == 2
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_titles_and_queries_of_every_script_arrive(
-    desk: HandlerApp, server: ProviderServer, name: str
+    runner: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     title = "水車の研究 — 물레방아 <&> Châtelet 𝔸"
     server.works = [Work(0, title)]
-    done = await search(desk, server.provider(name), 1, query="水車 물레방아 château")
+    done = await search(runner, server.provider(name), 1, query="水車 물레방아 château")
     assert titles(done) == [title]
     asked = next(iter(server.asked(name)))
     said = next(asked[key] for key in ("search", "query", "search_query", "q") if key in asked)
@@ -230,25 +230,25 @@ async def test_titles_and_queries_of_every_script_arrive(
 
 
 async def test_text_that_no_store_takes_is_replaced(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(0, "half \ud800 of \x00 it")]
-    assert titles(await search(desk, server.provider("openalex"), 1)) == ["half ? of \ufffd it"]
+    assert titles(await search(runner, server.provider("openalex"), 1)) == ["half ? of \ufffd it"]
 
 
 async def test_words_that_are_operators_elsewhere_are_words(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
-    await search(desk, server.provider("arxiv"), 1, query='Wheels ANDNOT ti:"mills" (a-b)')
+    await search(runner, server.provider("arxiv"), 1, query='Wheels ANDNOT ti:"mills" (a-b)')
     (asked,) = server.asked("arxiv")
     said = "all:wheels AND all:andnot AND all:ti AND all:mills AND all:a AND all:b"
     assert asked["search_query"] == said
 
 
 async def test_hyphens_are_kept_from_a_provider_that_finds_nothing_with_them(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
-    await search(desk, server.provider("semantic_scholar"), 1, query="water-wheel")
+    await search(runner, server.provider("semantic_scholar"), 1, query="water-wheel")
     assert [asked["query"] for asked in server.asked("semantic_scholar")] == ["water wheel"]
 
 
@@ -262,9 +262,9 @@ async def test_hyphens_are_kept_from_a_provider_that_finds_nothing_with_them(
     ],
 )
 async def test_what_cannot_be_asked_is_refused_before_it_costs_a_request(
-    desk: HandlerApp, server: ProviderServer, name: str, query: str, limit: int, message: str
+    runner: HandlerApp, server: ProviderServer, name: str, query: str, limit: int, message: str
 ) -> None:
-    done = await search(desk, server.provider(name), limit, query=query)
+    done = await search(runner, server.provider(name), limit, query=query)
     kind, said = error_of(done)
     assert kind == "ValidationError"
     assert message in said
@@ -284,7 +284,7 @@ async def test_two_pages_of_a_lane_slower_than_jobs_wait_come_in_one_run(
 
 
 async def test_search_goes_on_where_an_error_ended_it(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(number) for number in range(200)]
     server.faults["openalex"] = Answer(404)
@@ -303,14 +303,14 @@ async def test_search_goes_on_where_an_error_ended_it(
             return [type(error).__name__, [one.title for page in pages for one in page.findings]]
         return ["no error", []]
 
-    done = await desk.run(work, lane="openalex")
+    done = await runner.run(work, lane="openalex")
     assert done.result == ["HttpError", works(200)]
     assert [asked["cursor"] for asked in server.asked("openalex")] == ["*", "at-100", "at-100"]
 
 
 @pytest.mark.parametrize("name", ["openalex", "semantic_scholar", "crossref"])
 async def test_key_comes_from_the_environment_and_is_in_no_log_and_no_error(
-    desk: HandlerApp,
+    runner: HandlerApp,
     server: ProviderServer,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -319,7 +319,7 @@ async def test_key_comes_from_the_environment_and_is_in_no_log_and_no_error(
     monkeypatch.setenv("A_KEY", "s3cret")
     caplog.set_level(logging.INFO)
     server.faults[name] = Answer(403)
-    done = await search(desk, server.provider(name, "A_KEY"), 1)
+    done = await search(runner, server.provider(name, "A_KEY"), 1)
     assert error_of(done)[0] == "AuthenticationError"
     (hit,) = server.hits
     sent = (
@@ -336,20 +336,20 @@ async def test_key_comes_from_the_environment_and_is_in_no_log_and_no_error(
 
 
 async def test_key_that_is_not_set_is_named(
-    desk: HandlerApp, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+    runner: HandlerApp, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("A_KEY", raising=False)
-    done = await search(desk, server.provider("openalex", "A_KEY"), 1)
+    done = await search(runner, server.provider("openalex", "A_KEY"), 1)
     assert error_of(done) == ("ConfigError", "set A_KEY to the key of openalex")
     assert server.hits == []
 
 
 @pytest.mark.parametrize("name", ["openalex", "semantic_scholar", "crossref"])
 async def test_key_does_not_follow_a_redirect_to_another_host(
-    desk: HandlerApp, server: ProviderServer, name: str, monkeypatch: pytest.MonkeyPatch
+    runner: HandlerApp, server: ProviderServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_KEY", "s3cret")
     server.faults[name] = redirect(server.url("/elsewhere", host="localhost"))
-    await search(desk, server.provider(name, "A_KEY"), 1)
+    await search(runner, server.provider(name, "A_KEY"), 1)
     (hit,) = server.at("/elsewhere")
     assert "s3cret" not in f"{hit.query} {hit.headers}"

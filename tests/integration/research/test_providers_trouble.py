@@ -28,17 +28,17 @@ def server() -> Iterator[ProviderServer]:
 
 
 @pytest.fixture
-def desk(farm: Farm) -> HandlerApp:
+def runner(farm: Farm) -> HandlerApp:
     return HandlerApp(farm, lanes=dict.fromkeys(NAMES, QUICK))
 
 
-async def search(desk: HandlerApp, server: ProviderServer, name: str, **options: Any) -> Job:
+async def search(runner: HandlerApp, server: ProviderServer, name: str, **options: Any) -> Job:
     provider = server.provider(name)
 
     async def work(ctx: JobContext) -> list[Any]:
         return [asdict(page) async for page in provider.search(ctx, "wheels", 10)]
 
-    return await desk.run(work, lane=name, **options)
+    return await runner.run(work, lane=name, **options)
 
 
 BOMB = b'<!DOCTYPE feed [<!ENTITY a "private">]><feed>&a;</feed>'
@@ -61,10 +61,10 @@ BOMB = b'<!DOCTYPE feed [<!ENTITY a "private">]><feed>&a;</feed>'
     ids=["empty", "html", "cut", "deep", "null", "list", "types", "bytes", "bomb"],
 )
 async def test_answer_in_another_form_ends_the_job_at_once_and_is_not_quoted(
-    desk: HandlerApp, server: ProviderServer, name: str, body: bytes
+    runner: HandlerApp, server: ProviderServer, name: str, body: bytes
 ) -> None:
     server.faults[name] = Answer(body=body)
-    done = await search(desk, server, name, max_retries=3)
+    done = await search(runner, server, name, max_retries=3)
     kind, message = error_of(done)
     assert (done.state, kind, done.attempts) == (JobState.FAILED, "ProviderError", 1)
     assert message.startswith(f"{name} returned")
@@ -73,38 +73,38 @@ async def test_answer_in_another_form_ends_the_job_at_once_and_is_not_quoted(
 
 
 async def test_query_that_arxiv_does_not_take_is_an_error_and_no_finding(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     entry = (
         "<entry><id>http://arxiv.org/api/errors#incorrect_id_format_for_x</id>"
         "<title>Error</title><summary>incorrect id format</summary></entry>"
     )
     server.faults["arxiv"] = Answer(body=arxiv_feed([entry], 1))
-    done = await search(desk, server, "arxiv")
+    done = await search(runner, server, "arxiv")
     assert error_of(done) == ("ProviderError", "arxiv rejected the query")
 
 
 async def test_searxng_without_json_is_told_what_to_set(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     server.faults["searxng"] = Answer(403)
-    kind, message = error_of(await search(desk, server, "searxng"))
+    kind, message = error_of(await search(runner, server, "searxng"))
     assert kind == "ProviderError"
     assert "`search.formats` in its settings.yml must have json" in message
 
 
 async def test_silence_of_all_engines_is_not_taken_for_nothing_found(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     silent = {"results": [], "unresponsive_engines": [["brave", "timeout"], ["bing", "CAPTCHA"]]}
     server.faults["searxng"] = Answer(body=json.dumps(silent).encode())
-    kind, message = error_of(await search(desk, server, "searxng"))
+    kind, message = error_of(await search(runner, server, "searxng"))
     assert (kind, message.rpartition(": ")[2]) == ("Unavailable", "brave, bing")
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_provider_that_says_when_to_come_back_is_left_alone_until_then(
-    desk: HandlerApp, server: ProviderServer, name: str
+    runner: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.faults[name] = Answer(429, headers={"retry-after": "1"})
     provider = server.provider(name)
@@ -119,7 +119,7 @@ async def test_provider_that_says_when_to_come_back_is_left_alone_until_then(
         return given
 
     server.answer = heal  # type: ignore[method-assign]
-    done = await desk.run(work, lane=name, max_retries=3)
+    done = await runner.run(work, lane=name, max_retries=3)
     assert (done.state, done.result) == (JobState.COMPLETED, 1)
     assert len(server.asked(name)) == 2
     assert least_gap(server.arrivals(PATHS[name])) >= 1.0
@@ -135,10 +135,10 @@ async def test_provider_that_says_when_to_come_back_is_left_alone_until_then(
     ],
 )
 async def test_failures_of_the_server_are_those_of_any_request(
-    desk: HandlerApp, server: ProviderServer, answer: Answer, kind: str
+    runner: HandlerApp, server: ProviderServer, answer: Answer, kind: str
 ) -> None:
     server.faults["crossref"] = answer
-    assert error_of(await search(desk, server, "crossref"))[0] == kind
+    assert error_of(await search(runner, server, "crossref"))[0] == kind
 
 
 @pytest.mark.parametrize(
@@ -147,26 +147,26 @@ async def test_failures_of_the_server_are_those_of_any_request(
     ids=["no answer", "half an answer"],
 )
 async def test_answer_that_does_not_come_ends_with_the_time_of_the_job(
-    desk: HandlerApp, server: ProviderServer, answer: Answer
+    runner: HandlerApp, server: ProviderServer, answer: Answer
 ) -> None:
     server.faults["openalex"] = answer
-    done = await search(desk, server, "openalex", timeout=0.5)
+    done = await search(runner, server, "openalex", timeout=0.5)
     assert error_of(done)[0] in ("Unavailable", "JobTimeout")
 
 
 async def test_answer_without_end_is_cut_off(
-    desk: HandlerApp, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+    runner: HandlerApp, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.research.providers.paged.MAX_BYTES", 100_000)
     server.faults["openalex"] = Answer(body=b" " * 10_000, endless=True)
-    kind, message = error_of(await search(desk, server, "openalex"))
+    kind, message = error_of(await search(runner, server, "openalex"))
     assert kind == "HttpError"
     assert message.endswith("body over 100,000 bytes")
 
 
 async def test_answer_that_is_slow_but_comes_is_read(
-    desk: HandlerApp, server: ProviderServer
+    runner: HandlerApp, server: ProviderServer
 ) -> None:
     server.delays["semantic_scholar"] = 0.3
-    done = await search(desk, server, "semantic_scholar")
+    done = await search(runner, server, "semantic_scholar")
     assert len(done.result[0]["findings"]) == 1

@@ -253,7 +253,7 @@ async def test_pace_is_bounded_and_ends_when_it_is_no_longer_asked_for(
         assert lanes.config(host_lane("127.0.0.1")).min_interval_seconds == 30.0
         site.answers["/robots.txt"] = Answer(404)
         now += HOUR + 1
-        await pages.app.steer_lane(host_lane("127.0.0.1"), "reset")
+        await pages.app.control_lane(host_lane("127.0.0.1"), "reset")
         await pages.ask(site.url("/page"))
         assert lanes.config(host_lane("127.0.0.1")).min_interval_seconds == 0.0
 

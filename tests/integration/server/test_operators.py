@@ -27,7 +27,7 @@ async def test_an_overview_is_the_tenants_own_and_the_rest_is_for_admins(site: S
     await site.app.enqueue("fail", tenant="b")
     await site.work()
     await site.app.enqueue("nobody.knows", tenant="b")
-    await site.app.steer_lane("openalex", "pause")
+    await site.app.control_lane("openalex", "pause")
 
     async with await site.client("a", READ) as reader:
         seen = (await reader.get("/v1/overview")).json()

@@ -24,7 +24,14 @@ from penstock import Penstock
 from penstock.engine.context import JobContext
 from penstock.errors import PermanentError
 from penstock.mcp.results import TASK
-from penstock.mcp.tool_view import TASKS, McpServices, ReadDesk, ToolView, WriteDesk, desk_for
+from penstock.mcp.tool_view import (
+    TASKS,
+    McpServices,
+    ReadAccess,
+    ToolView,
+    WriteAccess,
+    tenant_view_for,
+)
 from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
 from penstock.model.ids import new_id
@@ -85,10 +92,10 @@ def _form(message: str) -> dict[str, Any]:
 class JobWork(TaskWork):
     kind = "job"
 
-    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
-        job = await desk.job(name)
-        asked = await _unanswered(desk, job)
-        lasts = desk.app.config.engine.retention_seconds
+    async def standing(self, tenant_view: ToolView, name: str) -> WorkStatus:
+        job = await tenant_view.job(name)
+        asked = await _unanswered(tenant_view, job)
+        lasts = tenant_view.app.config.engine.retention_seconds
         said: dict[str, Any] = {}
         match job.state:
             case JobState.COMPLETED:
@@ -111,19 +118,19 @@ class JobWork(TaskWork):
             **said,
         )
 
-    async def cancel(self, desk: ToolView, name: str) -> None:
-        await desk.cancel(name)
+    async def cancel(self, tenant_view: ToolView, name: str) -> None:
+        await tenant_view.cancel(name)
 
-    async def give(self, desk: ToolView, name: str, answers: Mapping[str, Any]) -> None:
-        job = await desk.job(name)
-        open_ones = await _unanswered(desk, job)
+    async def give(self, tenant_view: ToolView, name: str, answers: Mapping[str, Any]) -> None:
+        job = await tenant_view.job(name)
+        open_ones = await _unanswered(tenant_view, job)
         if known := {key: answers[key] for key in answers if key in open_ones}:
-            await desk.app.queue.note(desk.tenant, str(job.log), "given", known)
+            await tenant_view.app.queue.note(tenant_view.tenant, str(job.log), "given", known)
 
 
-async def _unanswered(desk: ToolView, job: Job) -> dict[str, Any]:
+async def _unanswered(tenant_view: ToolView, job: Job) -> dict[str, Any]:
     asked: dict[str, Any] = {}
-    for one in await desk.changes(str(job.log), 0, 1000):
+    for one in await tenant_view.changes(str(job.log), 0, 1000):
         if one.what == "asked":
             asked |= one.data
         elif one.what == "given":
@@ -140,12 +147,12 @@ def _text(text: str, **more: Any) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], **more)
 
 
-async def _run(desk: ToolView, kind: str, **payload: Any) -> CallToolResult:
+async def _run(tenant_view: ToolView, kind: str, **payload: Any) -> CallToolResult:
     """A job of that kind: as a task, or waited for."""
-    job = await desk.enqueue(kind, payload, log=f"fixture:{new_id()}")
-    if desk.tasks:
+    job = await tenant_view.enqueue(kind, payload, log=f"fixture:{new_id()}")
+    if tenant_view.tasks:
         return _text("", _meta={TASK: WORK.task_id(job.id)})
-    return _result(await desk.wait(job.id, MAX_WAIT))
+    return _result(await tenant_view.wait(job.id, MAX_WAIT))
 
 
 # Tools
@@ -153,45 +160,49 @@ async def _run(desk: ToolView, kind: str, **payload: Any) -> CallToolResult:
 Call = Context[McpServices, Any]
 
 
-async def greet(desk: ReadDesk, name: str = "World") -> CallToolResult:
+async def greet(tenant_view: ReadAccess, name: str = "World") -> CallToolResult:
     """Greet."""
     return _text(f"Hello, {name}!")
 
 
-async def slow_compute(desk: WriteDesk, seconds: float = 1, label: str = "") -> CallToolResult:
+async def slow_compute(
+    tenant_view: WriteAccess, seconds: float = 1, label: str = ""
+) -> CallToolResult:
     """Take a while."""
-    return await _run(desk, "fixture.slow", seconds=seconds)
+    return await _run(tenant_view, "fixture.slow", seconds=seconds)
 
 
-async def failing_job(desk: WriteDesk, context: Call) -> CallToolResult:
+async def failing_job(tenant_view: WriteAccess, context: Call) -> CallToolResult:
     """Fail; only as a task."""
     require_client_extension(context.request_context, TASKS)
-    return await _run(desk, "fixture.failing")
+    return await _run(tenant_view, "fixture.failing")
 
 
-async def protocol_error_job(desk: WriteDesk) -> CallToolResult:
+async def protocol_error_job(tenant_view: WriteAccess) -> CallToolResult:
     """Break."""
-    return await _run(desk, "fixture.broken")
+    return await _run(tenant_view, "fixture.broken")
 
 
-async def confirm_delete(desk: WriteDesk, filename: str) -> CallToolResult:
+async def confirm_delete(tenant_view: WriteAccess, filename: str) -> CallToolResult:
     """Ask before it deletes, which it does not."""
-    return await _run(desk, "fixture.asking", asked={"confirm": f"Delete {filename}?"})
+    return await _run(tenant_view, "fixture.asking", asked={"confirm": f"Delete {filename}?"})
 
 
-async def multi_input(desk: WriteDesk) -> CallToolResult:
+async def multi_input(tenant_view: WriteAccess) -> CallToolResult:
     """Ask two things."""
-    return await _run(desk, "fixture.asking", asked={"first": "Your name?", "second": "Sure?"})
+    return await _run(
+        tenant_view, "fixture.asking", asked={"first": "Your name?", "second": "Sure?"}
+    )
 
 
 async def test_tool_with_task(context: Call) -> CallToolResult | InputRequiredResult:
     """Ask before the task is made."""
     require_client_extension(context.request_context, TASKS)
-    desk = desk_for(context.request_context, KeyScope.WRITE)
+    tenant_view = tenant_view_for(context.request_context, KeyScope.WRITE)
     given = context.input_responses or {}
     if "user_name" not in given:
         return InputRequiredResult(input_requests=dict(NAME))
-    return await _run(desk, "fixture.greeting", given=str(given["user_name"]))
+    return await _run(tenant_view, "fixture.greeting", given=str(given["user_name"]))
 
 
 @app.job("fixture.greeting")

@@ -4,8 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
+from penstock.documents.document_names import TEXT_LIMIT, WINDOW, Names
 from penstock.documents.mask import Masked, Masker
-from penstock.documents.names import TEXT_LIMIT, WINDOW, Names
 
 ADDRESS = "jane.doe@mail.example.com"
 NAMES = Names(Masker())

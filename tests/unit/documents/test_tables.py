@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.documents.chunk import ChunkSettings, chunk
-from penstock.documents.chunk_text import cut
 from penstock.documents.mask import mask
-from penstock.documents.masking import prepare
+from penstock.documents.mask_document import prepare
 from penstock.documents.parse.limits import ParseLimits
-from penstock.documents.parse.read import read
-from penstock.documents.parse.wire import (
+from penstock.documents.parse.packing import (
     pack_chunks,
     pack_parsed,
     pack_uncut,
@@ -21,7 +19,9 @@ from penstock.documents.parse.wire import (
     unpack_parsed,
     unpack_uncut,
 )
+from penstock.documents.parse.read import read
 from penstock.documents.parsed import Table
+from penstock.documents.stored_chunks import cut
 from penstock.documents.tokens import count_tokens
 from penstock.model.document import NewChunk, StoredChunk
 from penstock.research.reader import joined

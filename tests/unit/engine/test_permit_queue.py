@@ -6,8 +6,8 @@ from penstock.engine.permit_queue import (
     FIRST_WIDTH,
     FULL_SECONDS,
     MOMENT,
-    LaneLine,
     PermitHolder,
+    PermitQueue,
     Turn,
 )
 from penstock.lanes.limits import AHEAD_SECONDS
@@ -22,8 +22,8 @@ def asker(number: int) -> PermitHolder:
     return one
 
 
-def line_of(*numbers: int) -> LaneLine:
-    line = LaneLine("api", slot_only=False)
+def line_of(*numbers: int) -> PermitQueue:
+    line = PermitQueue("api", slot_only=False)
     for number in numbers:
         line.add(Turn(asker(number)))
     return line
@@ -108,5 +108,5 @@ async def test_blocked_lane_is_looked_at_again_long_before_its_block_ends() -> N
 async def test_freed_slots_are_for_requests_and_for_jobs_in_turn() -> None:
     line = line_of(1)
     assert [line.next_turn() for _ in range(4)] == [True, False, True, False]
-    again = LaneLine("api", slot_only=True)
+    again = PermitQueue("api", slot_only=True)
     assert [again.next_turn() for _ in range(3)] == [True] * 3, "who has begun goes first"

@@ -29,7 +29,7 @@ class Queue:
         self.trouble: list[Exception | Busy] = []
         self.known = asyncio.Event()
         this = cast(Any, self)  # the membership and its member, and the settler
-        self.desk = PermitBroker(this, this, LaneReports(), lambda name: LaneConfig(), 0.05)
+        self.runner = PermitBroker(this, this, LaneReports(), lambda name: LaneConfig(), 0.05)
 
     @property
     def member(self) -> "Queue":
@@ -62,7 +62,7 @@ class Queue:
 
     def give_back(self, returned: Returned) -> None:
         self.held.remove(returned.permit.ref)
-        asyncio.get_running_loop().call_soon(self.desk.changed)
+        asyncio.get_running_loop().call_soon(self.runner.changed)
 
 
 class Noted(PermitHolder):
@@ -83,7 +83,7 @@ class Noted(PermitHolder):
 
 
 async def use(queue: Queue, asker: PermitHolder, seconds: float = 0.0, **options: Any) -> None:
-    async with queue.desk.hold("api", asker, **options):
+    async with queue.runner.hold("api", asker, **options):
         await asyncio.sleep(seconds)
 
 
@@ -126,7 +126,7 @@ async def test_429s_of_a_lane_that_pauses_are_logged_once(
     queue = Queue(slots=3)
     for _ in range(3):
         with pytest.raises(RateLimited):
-            async with queue.desk.hold("api", Noted(1)):
+            async with queue.runner.hold("api", Noted(1)):
                 raise RateLimited(retry_after=60)
     (line,) = caplog.messages
     assert "lane 'api' got a 429 and is paused for 60 s" in line
@@ -135,12 +135,12 @@ async def test_429s_of_a_lane_that_pauses_are_logged_once(
 async def test_lane_in_trouble_is_not_waited_for_by_any_in_line() -> None:
     queue = Queue()
     askers = [Noted(n) for n in range(3)]
-    async with queue.desk.hold("api", Noted(9)):
+    async with queue.runner.hold("api", Noted(9)):
         waiting = [asyncio.create_task(use(queue, asker)) for asker in askers]
         while not all(asker.told for asker in askers):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         queue.trouble = [Busy("api", None, "its breaker is open", give_up=True)] * 3
-        queue.desk.changed()
+        queue.runner.changed()
         ended = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(error) for error in ended] == [LaneBusy] * 3
     assert queue.held == set()

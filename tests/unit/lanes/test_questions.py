@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from penstock.lanes import line, permit
+from penstock.lanes import permit, waiting
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.permit import RESERVED_SECONDS
 from penstock.lanes.state import LaneState
@@ -29,7 +29,7 @@ def ask(lane: LaneState, now: float = NOON, *, question: bool = True) -> Permit 
 
 
 def start_jobs(lane: LaneState, wanted: int = 10, now: float = NOON) -> int:
-    return len(grant([lane], min(wanted, line.room([lane], wanted, now)), now))
+    return len(grant([lane], min(wanted, waiting.room([lane], wanted, now)), now))
 
 
 def test_jobs_have_all_slots_where_nobody_asks() -> None:
@@ -82,7 +82,7 @@ def test_a_question_that_went_away_keeps_jobs_out_no_longer_than_until_it_had_as
     lane.in_flight = 0
     over = NOON + permit.WAITING_SECONDS
     assert next_chance([lane], NOON) == over
-    assert line.look_again([lane], NOON) == (over, "embedder")
+    assert waiting.look_again([lane], NOON) == (over, "embedder")
     assert start_jobs(lane, now=over) == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock import config
 from penstock.errors import ConfigError
-from penstock.model.names import NamesConfig
+from penstock.model.name_masking import NamesConfig
 
 
 def load(folder: Path, text: str) -> NamesConfig | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.text.fence import fenced
+from penstock.text.untrusted import fenced
 
 SOURCE = "https://example.org/a"
 FENCE = re.compile(r"<<<TEXT ([0-9a-f]{16}) from ([^\n]*)\n([^\n]*)\n\n(.*)\nEND \1>>>", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The queue in a PostgreSQL database, shared by any number of processes and machines."""
+"""The queue and the store in PostgreSQL; `migrations/` has their tables and functions."""
 
 from penstock.adapters.postgres.queue import PostgresQueue
 

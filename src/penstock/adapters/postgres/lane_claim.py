@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
-from penstock.lanes import line
+from penstock.lanes import waiting
 from penstock.lanes.limits import grant
-from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.lanes.state import LaneState
+from penstock.lanes.waiting import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Lease, Want
@@ -61,8 +61,8 @@ class _Claim:
         now, rooms = self._tx.now, {}
         for name in names:
             lanes = store.family(self._states, name)
-            if (most := line.room(lanes, self._want.lanes, now)) > 0:
-                rooms[name] = line.choice(lanes[0], most)
+            if (most := waiting.room(lanes, self._want.lanes, now)) > 0:
+                rooms[name] = waiting.choice(lanes[0], most)
         picked = await self._pick(rooms)
         for name in names:
             if len(self.leases) >= self._want.lanes:
@@ -84,9 +84,9 @@ class _Claim:
     def _serve(self, lanes: list[LaneState], picked: list[Picked]) -> None:
         lane, name, now = lanes[0], lanes[0].name, self._tx.now
         self._touched.update({one.name: one for one in lanes})
-        most = line.room(lanes, self._want.lanes - len(self.leases), now)
+        most = waiting.room(lanes, self._want.lanes - len(self.leases), now)
         if most < 1:
-            self._looks.append((name, *line.look_again(lanes, now)))
+            self._looks.append((name, *waiting.look_again(lanes, now)))
             return
         if not self._crashed:
             picked = [one for one in picked if not one.lease.crashes]
@@ -95,16 +95,16 @@ class _Claim:
             # Nobody there, or only jobs this process may not take just now.
             self._looks.append((name, now + LATER_SECONDS, None))
             return
-        picked = line.chosen(lane, picked)[:most]
+        picked = waiting.chosen(lane, picked)[:most]
         granted = zip(picked, grant(lanes, len(picked), now), strict=False)
-        leases = [line.with_permit(one.lease, start, lanes) for one, start in granted]
+        leases = [waiting.with_permit(one.lease, start, lanes) for one, start in granted]
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]
         self._served.update({(name, one.band): one.turn for one in picked[: len(leases)]})
         self._crashed = self._crashed and not any(lease.crashes for lease in leases)
         self.leases += leases
-        self._looks.append((name, *line.look_again(lanes, now)))
+        self._looks.append((name, *waiting.look_again(lanes, now)))
 
     def _ordinary(self) -> int | None:
         if self._want.ordinary is None:

@@ -1,4 +1,4 @@
-"""Lanes as people see and steer them."""
+"""Lanes as operators see and control them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ async def infos(tx: Transaction) -> list[LaneInfo]:
     return view.infos(list(states.values()), waiting, tx.now)
 
 
-async def steer(tx: Transaction, name: str, what: LaneCommand) -> bool:
+async def control(tx: Transaction, name: str, what: LaneCommand) -> bool:
     """False when there is no such lane; so with `limit`."""
     lane = (await store.lock(tx, [name])).get(name)
     if lane is None:
         return False
-    view.steer(lane, what)
+    view.control(lane, what)
     await store.save(tx, [lane])
     await store.wake_lane(tx, name)
     return True

@@ -1,4 +1,4 @@
-"""Creates and checks the tables of a queue and of documents."""
+"""Creates, upgrades and checks the tables: a change is a new file in `migrations/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue in Redis or Valkey, shared by any number of processes on any number of machines."""
+"""The queue in Redis or Valkey; `lua/` has its operations, `lua/common/` the rules they share."""
 
 from penstock.adapters.redis.queue import RedisQueue
 

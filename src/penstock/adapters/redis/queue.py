@@ -296,9 +296,9 @@ class RedisQueue:
         asked = lanes.configs(lanes_, self.lane_config)
         await self.connections.call("configure", {"configs": asked})
 
-    async def steer(self, lane: str, steer: LaneCommand) -> bool:
-        ask = {"lane": lane, "what": steer.value}
-        return bool(await self.connections.call("steer", ask))
+    async def control(self, lane: str, control: LaneCommand) -> bool:
+        ask = {"lane": lane, "what": control.value}
+        return bool(await self.connections.call("control", ask))
 
     async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
         ask = {"lane": lane, "given": given(own_limits(limits))}

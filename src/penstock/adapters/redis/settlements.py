@@ -1,4 +1,4 @@
-"""Settlements and progress in the form that the exchange script takes."""
+"""Settlements and progress as sent to Redis; `lua/common/settle.lua` fences and stores them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Row formats and rules shared by all SQL stores."""
+"""Statements (`*.sql`), row formats and rules shared by SQLite and PostgreSQL."""

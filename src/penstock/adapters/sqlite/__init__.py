@@ -1,4 +1,4 @@
-"""The queue in one SQLite file, shared by any number of processes on one machine."""
+"""The queue and the store in one SQLite file; `migrations/` has their tables."""
 
 from penstock.adapters.sqlite.queue import SqliteQueue
 

@@ -16,7 +16,7 @@ from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.pick import pick
 from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.errors import describe
-from penstock.lanes.line import Picked, within
+from penstock.lanes.waiting import Picked, within
 from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Topic, Want

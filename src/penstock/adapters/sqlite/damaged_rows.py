@@ -8,7 +8,7 @@ from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.adapters.sqlite.transaction import Transaction, run
 from penstock.errors import DamagedRow, describe
-from penstock.lanes.line import Picked
+from penstock.lanes.waiting import Picked
 from penstock.ports.queue import Lease, Topic
 from penstock.text.normalize import is_storable
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.pick import pick
 from penstock.adapters.sqlite.transaction import Transaction, sql
-from penstock.lanes import line
+from penstock.lanes import waiting
 from penstock.lanes.limits import grant
-from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.lanes.state import LaneState
+from penstock.lanes.waiting import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Lease, Want
@@ -74,12 +74,12 @@ def _claim(
 ) -> list[Lease]:
     lane, name = lanes[0], lanes[0].name
     store.end_lost_trials(tx, lanes)
-    most = line.room(lanes, room, tx.now)
+    most = waiting.room(lanes, room, tx.now)
     if most < 1:
         _look_again(tx, lanes, kinds)
         store.pass_on(tx, lanes)
         return []
-    picked = pick(tx, 1, name, kinds, line.choice(lane, most))
+    picked = pick(tx, 1, name, kinds, waiting.choice(lane, most))
     if crashed:
         picked = pick(tx, 2, name, kinds, 1) + picked
     picked = within(picked, ordinary)
@@ -88,10 +88,10 @@ def _claim(
         _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
         store.pass_on(tx, lanes)
         return []
-    picked = line.chosen(lane, picked)
+    picked = waiting.chosen(lane, picked)
     starts = grant(lanes, len(picked[:most]), tx.now)
     granted = zip(picked, starts, strict=False)
-    leases = [line.with_permit(one.lease, start, lanes) for one, start in granted]
+    leases = [waiting.with_permit(one.lease, start, lanes) for one, start in granted]
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
@@ -113,7 +113,7 @@ def _serve(tx: Transaction, name: str, picked: list[Picked]) -> None:
 
 def _look_again(tx: Transaction, lanes: list[LaneState], kinds: Sequence[str]) -> None:
     """Say when the lane's lines are to be looked at next."""
-    at, waits_for = line.look_again(lanes, tx.now)
+    at, waits_for = waiting.look_again(lanes, tx.now)
     _look_at(tx, lanes[0].name, kinds, at, waits_for)
 
 

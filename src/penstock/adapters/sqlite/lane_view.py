@@ -24,11 +24,11 @@ def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
     return view.infos(store.load_all(connection), waiting, runtime.now())
 
 
-def steer(tx: Transaction, name: str, what: LaneCommand) -> bool:
+def control(tx: Transaction, name: str, what: LaneCommand) -> bool:
     lane = store.load(tx, name)
     if lane is None:
         return False
-    view.steer(lane, what)
+    view.control(lane, what)
     store.save(tx, lane)
     store.wake_lane(tx, name)
     return True

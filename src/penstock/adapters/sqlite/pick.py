@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.adapters.sqlite.damaged_rows import sound
 from penstock.adapters.sqlite.transaction import Transaction
-from penstock.lanes.line import Picked
+from penstock.lanes.waiting import Picked
 from penstock.ports.queue import Lease
 
 KINDS_PER_STATEMENT = 100

@@ -71,8 +71,8 @@ class SqliteQueue(SqliteFile, SqlQueue):
     async def configure(self, lanes: Sequence[str]) -> None:
         await self.write(lambda tx: configure(tx, lanes, self.lane_config))
 
-    async def steer(self, lane: str, steer: LaneCommand) -> bool:
-        return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
+    async def control(self, lane: str, control: LaneCommand) -> bool:
+        return await self.write(lambda tx: lane_view.control(tx, lane, control))
 
     async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
         return await self.write(lambda tx: lane_view.limit(tx, lane, limits))

@@ -1,4 +1,4 @@
-"""The tables of a SQLite file: there, of the right version, or made."""
+"""Creates, upgrades and checks the tables: a change is a new file in `migrations/`."""
 
 from __future__ import annotations
 

@@ -14,17 +14,23 @@ from dataclasses import replace
 from typing import IO, Any
 
 from penstock.documents.chunk import ChunkSettings
-from penstock.documents.chunk_text import cut
 from penstock.documents.mask import mask
-from penstock.documents.masking import prepare
+from penstock.documents.mask_document import prepare
 from penstock.documents.parse.child_limits import die_with_parent
 from penstock.documents.parse.frames import packed, read_frame
 from penstock.documents.parse.limits import ParseLimits
 from penstock.documents.parse.ocr import read_picture
+from penstock.documents.parse.packing import (
+    Frame,
+    pack_chunks,
+    pack_parsed,
+    pack_staged,
+    unpack_uncut,
+)
 from penstock.documents.parse.picture import picture
 from penstock.documents.parse.read import read
-from penstock.documents.parse.wire import Frame, pack_chunks, pack_parsed, pack_staged, unpack_uncut
 from penstock.documents.parsed import Parsed
+from penstock.documents.stored_chunks import cut
 from penstock.errors import ConfigError, ParserError
 
 _ADDRESS_SPACE = 2

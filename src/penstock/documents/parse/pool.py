@@ -26,9 +26,9 @@ from typing import Any, Self
 
 from penstock.documents.parse.frames import LENGTHS, packed
 from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.packing import Frame
 from penstock.documents.parse.requests import Parsing
 from penstock.documents.parse.tenant_turns import Turns, Waiting
-from penstock.documents.parse.wire import Frame
 from penstock.engine.run import undisturbed
 from penstock.errors import ConfigError, ParserError
 

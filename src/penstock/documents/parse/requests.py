@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.documents.chunk import ChunkSettings
-from penstock.documents.chunk_text import Uncut
 from penstock.documents.parse.limits import ParseLimits
-from penstock.documents.parse.wire import (
+from penstock.documents.parse.packing import (
     Frame,
     pack_uncut,
     unpack_chunks,
@@ -19,6 +18,7 @@ from penstock.documents.parse.wire import (
     unpack_staged,
 )
 from penstock.documents.parsed import Parsed
+from penstock.documents.stored_chunks import Uncut
 from penstock.errors import ParserError
 from penstock.model.document import NewChunk, Staged
 

@@ -1,4 +1,4 @@
-"""Kinds of personal data, and the finder of each.
+"""The finders of personal data, one per kind (`kinds.py`), in the order they are asked.
 
 A finder takes text and yields spans: start, end, kind. Those here read text that was folded first
 (fold.py), so they know only ASCII digits and signs. Where two of them claim the same characters,
@@ -17,13 +17,13 @@ from penstock.documents.pii.columns import find_in_columns
 from penstock.documents.pii.email import find_emails
 from penstock.documents.pii.iban import find_ibans
 from penstock.documents.pii.ip import find_ip_addresses
+from penstock.documents.pii.kinds import Finder, Kind, PiiSpan
 from penstock.documents.pii.licence import find_driving_licences
-from penstock.documents.pii.lines import find_over_lines
 from penstock.documents.pii.national_id import find_my_numbers, find_resident_numbers
 from penstock.documents.pii.passport import find_passports
 from penstock.documents.pii.phone import find_phones
 from penstock.documents.pii.social_security import find_social_security_numbers
-from penstock.documents.pii.span import Finder, Kind, PiiSpan
+from penstock.documents.pii.wrapped_lines import find_over_lines
 
 FINDERS: tuple[Finder, ...] = (
     find_over_lines,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.documents.pii.context import LAST, WordPositions, first, words
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 _GROUPED = re.compile(first("0-9") + r"[0-9]{1,5}-[0-9]{1,6}-[0-9]{2,8}(?:-[0-9]{1,7})?" + LAST)
 _GROUPED_DIGITS = range(10, 17)

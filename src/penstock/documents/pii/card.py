@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.documents.pii.context import LAST, WordPositions, first, in_prose, words
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 _SHAPE = re.compile(
     first("0-9") + r"(?:"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from penstock.documents.pii import account, card, licence, passport, phone, social_security
 from penstock.documents.pii import national_id as person
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 _SHAPES = (
     (Kind.CARD, card.WORDS, re.compile(r"(?:[0-9][ -]?){13,18}[0-9]")),

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 _WORD = r"0-9A-Za-z\u00c0-\u058f\u1e00-\u1fff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 # A digit may follow where no name goes on: a footnote's, or that of a table without its lines.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 from penstock.documents.pii.context import WordPositions, beside, goes_on, words
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 # Behind `name/` stands a version (Chrome/115.0.0.0); behind `name-` too, behind `:` a time or port.
 _V4 = re.compile(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.documents.pii.context import LAST, words
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 # Five letters of the name filled up by 9; decade, month (50 more for women), day and year of birth;
 # initials, and three signs that tell people apart. An issue number may follow.

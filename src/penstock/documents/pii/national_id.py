@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from penstock.documents.pii.context import LAST, WordPositions, first, in_prose, in_row, words
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 _RESIDENT = re.compile(
     first("0-9")

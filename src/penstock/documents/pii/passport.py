@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.documents.pii.context import LAST, words
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 # Korea M12345678 or M123A4567, Japan TK1234567; most others one or two letters and digits, or
 # nine digits.

@@ -19,7 +19,7 @@ from penstock.documents.pii.context import (
     in_row,
     words,
 )
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 
 def _first(signs: str) -> str:

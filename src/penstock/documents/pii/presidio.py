@@ -13,10 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.documents.pii.span import PiiSpan
+from penstock.documents.pii.kinds import PiiSpan
 from penstock.engine.run import current
 from penstock.errors import ConfigError, JobTimeout
-from penstock.model.names import NamesConfig
+from penstock.model.name_masking import NamesConfig
 
 PIECE = 5_000
 """Characters a model reads at a time, at most."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.documents.pii.context import LAST, WordPositions, calls_part, goes_on, words
-from penstock.documents.pii.span import Kind, PiiSpan
+from penstock.documents.pii.kinds import Kind, PiiSpan
 
 _SHAPE = re.compile(
     r"[0-8](?:(?<=[Ss][Ss][Nn][0-8])|(?<![0-9A-Za-z+][0-8])(?<![0-9][-.][0-8]))"

@@ -1,4 +1,4 @@
-"""The tools, by subject, and the instructions for models."""
+"""The tools, one module a subject with its own `TOOLS`, and the instructions for models."""
 
 from __future__ import annotations
 

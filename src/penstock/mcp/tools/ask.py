@@ -18,14 +18,14 @@ from penstock.answers.views import AnswerView
 from penstock.mcp.limits import fitting
 from penstock.mcp.progress import CallProgress
 from penstock.mcp.results import Quoting
-from penstock.mcp.tool_view import AskDesk, McpServices, ReadDesk, ToolView
+from penstock.mcp.tool_view import AskAccess, McpServices, ReadAccess, ToolView
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.documents import Name
 from penstock.mcp.tools.keys import Key, check_same, id_for
 from penstock.mcp.waiting import MAX_WAIT, Wait
 from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.answer import AnswerState, Evidence
-from penstock.text.fence import fenced
+from penstock.text.untrusted import fenced
 from penstock.wire.answers import AnswerSummary
 from penstock.wire.view import made
 
@@ -95,7 +95,7 @@ def _quoted(passage: CitedPassage) -> str:
 
 
 async def ask(
-    desk: AskDesk,
+    tenant_view: AskAccess,
     context: Context[McpServices, Any],
     question: Annotated[
         str,
@@ -127,35 +127,35 @@ async def ask(
     what was not found. If it is not there within `wait` seconds, get_answer(answer_id, wait=50) has
     it later. For passages alone search_documents is faster; for research in several steps use
     create_task."""
-    await desk.admit()
-    answer = await desk.answers.ask(
+    await tenant_view.admit()
+    answer = await tenant_view.answers.ask(
         question,
         sources=sources,
         collections=collections,
         seconds=seconds,
-        tenant=desk.tenant,
-        answer_id=id_for(desk, "ask", key),
+        tenant=tenant_view.tenant,
+        answer_id=id_for(tenant_view, "ask", key),
     )
     await check_same(
-        desk,
+        tenant_view,
         key,
         question,
         answer.question,
         (sources, answer.sources),
-        (_named(desk, collections), _named(desk, answer.collections)),
+        (_named(tenant_view, collections), _named(tenant_view, answer.collections)),
     )
-    return await _awaited(desk, context, answer.id, wait, 0)
+    return await _awaited(tenant_view, context, answer.id, wait, 0)
 
 
-def _named(desk: ToolView, collections: Iterable[str] | None) -> set[str] | None:
+def _named(tenant_view: ToolView, collections: Iterable[str] | None) -> set[str] | None:
     """Collections by the names they are stored under."""
     if collections is None:
         return None
-    return {desk.documents.ref("any", collection=one).collection for one in collections}
+    return {tenant_view.documents.ref("any", collection=one).collection for one in collections}
 
 
 async def get_answer(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     context: Context[McpServices, Any],
     answer_id: Annotated[str, Field(min_length=1, max_length=64, description="Of ask.")],
     wait: Wait = 0,
@@ -165,34 +165,40 @@ async def get_answer(
 ) -> Annotated[CallToolResult, RootModel[AskResult]]:
     """Tell how an answer stands that ask has begun. With `wait` it answers as soon as the answer is
     over; call it with wait=50 until `state` is no longer `running`."""
-    return await _awaited(desk, context, answer_id, wait, start)
+    return await _awaited(tenant_view, context, answer_id, wait, start)
 
 
 async def _awaited(
-    desk: ToolView, context: Context[McpServices, Any], answer_id: str, wait: float, start: int
+    tenant_view: ToolView,
+    context: Context[McpServices, Any],
+    answer_id: str,
+    wait: float,
+    start: int,
 ) -> CallToolResult:
-    view = await _over(desk, context, answer_id, desk.patience(wait))
-    if desk.tasks and wait > 0 and not view.answer.over:
+    view = await _over(tenant_view, context, answer_id, tenant_view.patience(wait))
+    if tenant_view.tasks and wait > 0 and not view.answer.over:
         return await _result(view, start, ANSWER.task_id(answer_id))
     return await _result(view, start)
 
 
 async def _over(
-    desk: ToolView, context: Context[McpServices, Any], answer_id: str, seconds: float
+    tenant_view: ToolView, context: Context[McpServices, Any], answer_id: str, seconds: float
 ) -> AnswerView:
     """The answer once it is over, or as it stands after `seconds` and when the server is told to
     stop. Who wants to hear of progress is told what happens meanwhile."""
-    view, since, progress = await desk.answer(answer_id), 0, CallProgress(context, seconds)
+    view, since, progress = await tenant_view.answer(answer_id), 0, CallProgress(context, seconds)
     while not view.answer.over and progress.left > 0:
-        events = await desk.unless_stopping(
-            desk.answers.events(answer_id, since, wait=progress.pause, tenant=desk.tenant)
+        events = await tenant_view.unless_stopping(
+            tenant_view.answers.events(
+                answer_id, since, wait=progress.pause, tenant=tenant_view.tenant
+            )
         )
         if events is None:
             break
         since = events[-1].version if events else since
         words = [said for one in events if (said := in_words(one))]
         await progress.tell(words[-1] if words else None)
-        view = await desk.answer(answer_id)
+        view = await tenant_view.answer(answer_id)
     return view
 
 
@@ -227,8 +233,8 @@ class AnswerWork(TaskWork):
 
     kind = "answer"
 
-    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
-        view = await desk.answer(name)
+    async def standing(self, tenant_view: ToolView, name: str) -> WorkStatus:
+        view = await tenant_view.answer(name)
         answer, result = view.answer, None
         if answer.state in (AnswerState.COMPLETED, AnswerState.FAILED):
             result = await _result(view, 0)
@@ -237,12 +243,12 @@ class AnswerWork(TaskWork):
             "cancelled" if cancelled else "working" if result is None else "completed",
             f"{answer.state}, phase: {answer.phase}",
             answer.created_at,
-            await changed_at(desk, log_of(name), view.version, answer.created_at),
+            await changed_at(tenant_view, log_of(name), view.version, answer.created_at),
             result=result,
         )
 
-    async def cancel(self, desk: ToolView, name: str) -> None:
-        await desk.answers.cancel(name, tenant=desk.tenant)
+    async def cancel(self, tenant_view: ToolView, name: str) -> None:
+        await tenant_view.answers.cancel(name, tenant=tenant_view.tenant)
 
 
 ANSWER = AnswerWork()

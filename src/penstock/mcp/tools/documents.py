@@ -11,11 +11,11 @@ from pydantic import Field, RootModel
 
 from penstock.mcp.limits import fitting
 from penstock.mcp.results import NOTICE, Fitted, Quoting, more
-from penstock.mcp.tool_view import ReadDesk
+from penstock.mcp.tool_view import ReadAccess
 from penstock.mcp.tools.define import define
 from penstock.model.document import DocumentSummary
 from penstock.retrieval.search import MAX_HITS, Quote
-from penstock.text.fence import fenced
+from penstock.text.untrusted import fenced
 from penstock.wire.tasks import PageText
 from penstock.wire.view import described, made
 
@@ -116,7 +116,7 @@ class Collections(Quoting):
 
 
 async def search_documents(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     query: Annotated[
         str,
         Field(
@@ -140,8 +140,8 @@ async def search_documents(
     async def ask(count: int) -> FoundPassages:
         end = min(start + count, MAX_HITS)
         wanted = min(end + 1, MAX_HITS)  # one more tells whether there is more
-        result = await desk.documents.search(
-            query, tenant=desk.tenant, collections=collections, limit=wanted
+        result = await tenant_view.documents.search(
+            query, tenant=tenant_view.tenant, collections=collections, limit=wanted
         )
         notes = [result.note] if result.note else []
         if end == MAX_HITS == len(result.passages):
@@ -157,7 +157,7 @@ async def search_documents(
 
 
 async def get_page(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     document: Annotated[
         str,
         Field(
@@ -180,14 +180,14 @@ async def get_page(
     """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
     read once a task or ingest has stored it. search_documents finds the passages that matter
     without reading all of it."""
-    page = await desk.research.page(
-        document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
+    page = await tenant_view.research.page(
+        document, collection=collection, limit=limit, cursor=cursor, tenant=tenant_view.tenant
     )
     return made(PageContent, page).result()
 
 
 async def list_documents(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     collection: Annotated[Name | None, Field(description="Only of this one.")] = None,
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 50,
     cursor: Annotated[str | None, Field(pattern="^[0-9]{1,18}$")] = None,
@@ -196,8 +196,8 @@ async def list_documents(
     be searched yet. To find something in them use search_documents."""
 
     async def ask(count: int) -> DocumentList:
-        found = await desk.documents.documents(
-            tenant=desk.tenant,
+        found = await tenant_view.documents.documents(
+            tenant=tenant_view.tenant,
             collection=collection,
             limit=count + 1,
             before=None if cursor is None else int(cursor),
@@ -211,10 +211,12 @@ async def list_documents(
     return (await fitting(ask, limit)).result()
 
 
-async def list_collections(desk: ReadDesk) -> Annotated[CallToolResult, RootModel[Collections]]:
+async def list_collections(
+    tenant_view: ReadAccess,
+) -> Annotated[CallToolResult, RootModel[Collections]]:
     """List the names of the collections that documents are in, for `collection` and `collections`
     of other tools. Pages that research tasks have read are in `web`."""
-    names = await desk.documents.collections_of(tenant=desk.tenant)
+    names = await tenant_view.documents.collections_of(tenant=tenant_view.tenant)
     return Collections(collections=names[:MAX_COLLECTIONS], total=len(names)).result()
 
 

@@ -17,7 +17,7 @@ from penstock.errors import TaskNotFound
 from penstock.mcp.errors import CallRefused
 from penstock.mcp.progress import CallProgress
 from penstock.mcp.results import ToolResult
-from penstock.mcp.tool_view import McpServices, ToolView, WriteDesk
+from penstock.mcp.tool_view import McpServices, ToolView, WriteAccess
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.documents import URL_LIMIT, Name
 from penstock.mcp.waiting import Wait
@@ -54,7 +54,7 @@ class Ingested(DocumentSummary, ToolResult):
 
 
 async def ingest(
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     context: Context[McpServices, Any],
     url: Annotated[
         str | None,
@@ -73,20 +73,20 @@ async def ingest(
     same address is fetched again. Research tasks read the pages they find by themselves."""
     if (url is None) == (text is None):
         raise CallRefused("invalid", "give either `url` or `text`")
-    await desk.admit()
-    said: dict[str, Any] = {"title": title, "collection": collection, "tenant": desk.tenant}
+    await tenant_view.admit()
+    said: dict[str, Any] = {"title": title, "collection": collection, "tenant": tenant_view.tenant}
     if url is not None:
-        document = await desk.documents.add_url(url, **said)
+        document = await tenant_view.documents.add_url(url, **said)
     else:
-        document = await desk.documents.add(text or "", **said)
-    document = await _ready(desk, context, document, desk.patience(wait))
-    if desk.tasks and wait > 0 and document.state is DocumentState.PROCESSING:
+        document = await tenant_view.documents.add(text or "", **said)
+    document = await _ready(tenant_view, context, document, tenant_view.patience(wait))
+    if tenant_view.tasks and wait > 0 and document.state is DocumentState.PROCESSING:
         return made(Ingested, document).result(DOCUMENT.task_id(DocumentWork.name_of(document)))
     return made(Ingested, document).result()
 
 
 async def _ready(
-    desk: ToolView, context: Context[McpServices, Any], document: Document, seconds: float
+    tenant_view: ToolView, context: Context[McpServices, Any], document: Document, seconds: float
 ) -> Document:
     """The document once it is ready, or as it is after `seconds` and when the server is told to
     stop."""
@@ -94,13 +94,13 @@ async def _ready(
     log = log_of(ref)
     while document.state is DocumentState.PROCESSING and progress.left:
         # The log first: what changes after that wakes us.
-        seen = await desk.version(log)
-        document = await desk.document(ref.id, ref.collection)
+        seen = await tenant_view.version(log)
+        document = await tenant_view.document(ref.id, ref.collection)
         if document.state is DocumentState.PROCESSING:
             await progress.tell(_stage(document))
-            wait = desk.changes(log, seen, 1, wait=min(LOOK_SECONDS, progress.pause))
-            if await desk.unless_stopping(wait) is None:
-                return await desk.document(ref.id, ref.collection)
+            wait = tenant_view.changes(log, seen, 1, wait=min(LOOK_SECONDS, progress.pause))
+            if await tenant_view.unless_stopping(wait) is None:
+                return await tenant_view.document(ref.id, ref.collection)
     return document
 
 
@@ -119,31 +119,33 @@ class DocumentWork(TaskWork):
         named = json.dumps([document.collection, document.id, document.generation])
         return base64.urlsafe_b64encode(named.encode()).decode().rstrip("=")
 
-    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
-        document, newer = await self._find(desk, name)
+    async def standing(self, tenant_view: ToolView, name: str) -> WorkStatus:
+        document, newer = await self._find(tenant_view, name)
         over = newer or document.state is not DocumentState.PROCESSING
         cancelled = False
         if not newer and document.state is not DocumentState.COMPLETED:
-            job = await desk.job_of(document)
+            job = await tenant_view.job_of(document)
             cancelled = job is not None and job.state is JobState.CANCELLED
         log = log_of(document.ref)
         return WorkStatus(
             "cancelled" if cancelled else "completed" if over else "working",
             _stage(document),
             document.accepted_at,
-            await changed_at(desk, log, await desk.version(log), document.accepted_at),
+            await changed_at(
+                tenant_view, log, await tenant_view.version(log), document.accepted_at
+            ),
             result=made(Ingested, document).result() if over and not cancelled else None,
         )
 
-    async def cancel(self, desk: ToolView, name: str) -> None:
-        document, newer = await self._find(desk, name)
+    async def cancel(self, tenant_view: ToolView, name: str) -> None:
+        document, newer = await self._find(tenant_view, name)
         if not newer and document.state is DocumentState.PROCESSING:
-            await desk.cancel_document(document)
+            await tenant_view.cancel_document(document)
 
-    async def _find(self, desk: ToolView, name: str) -> tuple[Document, bool]:
+    async def _find(self, tenant_view: ToolView, name: str) -> tuple[Document, bool]:
         """The document, and whether it was given anew since."""
         collection, document_id, generation = _parts(name)
-        document = await desk.document(document_id, collection)
+        document = await tenant_view.document(document_id, collection)
         return document, document.generation > generation
 
 

@@ -20,19 +20,19 @@ Key = Annotated[
 ]
 
 
-def id_for(desk: ToolView, tool: str, key: str | None) -> str | None:
+def id_for(tenant_view: ToolView, tool: str, key: str | None) -> str | None:
     """The id of what a tool makes for a key; None: a new one."""
-    return None if key is None else child_id(f"{desk.tenant}\x1fmcp {tool}", "once", key, 1)
+    return None if key is None else child_id(f"{tenant_view.tenant}\x1fmcp {tool}", "once", key, 1)
 
 
 async def check_same(
-    desk: ToolView, key: str | None, question: str, stored: str, *others: tuple[Any, Any]
+    tenant_view: ToolView, key: str | None, question: str, stored: str, *others: tuple[Any, Any]
 ) -> None:
     """Refused where the key has made something else before, however long ago. What is stored is
     masked. `others`: what else was asked for, and is stored."""
     if key is None:
         return
-    (masked,) = await desk.documents.mask([" ".join(question.split())])
+    (masked,) = await tenant_view.documents.mask([" ".join(question.split())])
     if masked != stored:
         raise CallRefused("key-reused", "this key was used for another question; take a new one")
     if any(asked != kept for asked, kept in others):

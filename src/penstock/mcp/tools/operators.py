@@ -14,7 +14,7 @@ from penstock.api.tenant_view import dead_letters
 from penstock.mcp.errors import CallRefused
 from penstock.mcp.limits import fitting
 from penstock.mcp.results import Fitted, ToolResult, more
-from penstock.mcp.tool_view import ReadDesk, WriteDesk
+from penstock.mcp.tool_view import ReadAccess, WriteAccess
 from penstock.mcp.tools.define import define
 from penstock.model.access import KeyScope
 from penstock.research.job_ids import log_of
@@ -101,7 +101,7 @@ def _line(lane: LaneView) -> str:
 
 
 async def list_dead_letters(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     kind: Kind = None,
     error_type: ErrorType = None,
     task_id: Annotated[
@@ -117,7 +117,7 @@ async def list_dead_letters(
     where = dead_letters(kind, error_type, None if task_id is None else log_of(task_id))
 
     async def ask(count: int) -> DeadLetterList:
-        found = await desk.jobs(where, count + 1, cursor)
+        found = await tenant_view.jobs(where, count + 1, cursor)
         shown = found[:count]
         return DeadLetterList(
             dead_letters=[made(DeadLetter, job, error=job.error or {}) for job in shown],
@@ -128,7 +128,7 @@ async def list_dead_letters(
 
 
 async def redrive(
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     ids: Annotated[
         list[Annotated[str, Field(max_length=64)]] | None,
         Field(max_length=1000, description="Of list_dead_letters."),
@@ -142,13 +142,13 @@ async def redrive(
     `everything`."""
     if all(one is None for one in (ids, kind, error_type)) != everything:
         raise CallRefused("invalid", "say which: ids, kind or error_type; or everything=true alone")
-    await desk.admit()
-    again = await desk.redrive(dead_letters(kind, error_type, None, ids))
+    await tenant_view.admit()
+    again = await tenant_view.redrive(dead_letters(kind, error_type, None, ids))
     return RedriveResult(len(again), again[:NAMED], []).result()
 
 
 async def lane_status(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 50,
     cursor: Annotated[str | None, Field(max_length=512)] = None,
 ) -> Annotated[CallToolResult, RootModel[LaneStatus]]:
@@ -156,8 +156,8 @@ async def lane_status(
     asked, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
     Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and go on by
     themselves once it is back."""
-    hosts = KeyScope.ADMIN in desk.caller.scopes
-    seen = sorted(await desk.lanes(hosts=hosts), key=lambda lane: lane.name)
+    hosts = KeyScope.ADMIN in tenant_view.caller.scopes
+    seen = sorted(await tenant_view.lanes(hosts=hosts), key=lambda lane: lane.name)
     left = [lane for lane in seen if cursor is None or lane.name > cursor]
 
     async def ask(count: int) -> LaneStatus:

@@ -13,14 +13,14 @@ from penstock.errors import TaskNotFound
 from penstock.mcp.limits import fitting
 from penstock.mcp.progress import CallProgress
 from penstock.mcp.results import Quoting, more
-from penstock.mcp.tool_view import McpServices, ReadDesk, ToolView
+from penstock.mcp.tool_view import McpServices, ReadAccess, ToolView
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.tasks import TaskId
 from penstock.mcp.waiting import MAX_WAIT, Wait
 from penstock.mcp.work import LATER_SECONDS, TaskWork, WorkStatus, changed_at
 from penstock.model.research import SearchState, TaskStatus
 from penstock.research.job_ids import log_of
-from penstock.text.fence import fenced
+from penstock.text.untrusted import fenced
 from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
 from penstock.wire.view import made
 
@@ -86,7 +86,7 @@ def _search_line(search: SearchView) -> str:
 
 
 async def get_status(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     context: Context[McpServices, Any],
     task_id: TaskId,
     wait: Wait = 0,
@@ -114,17 +114,17 @@ async def get_status(
     others there is what providers told. An error of one page or provider does not stop the rest."""
     works = {"limit": limit, "cursor": cursor} if show == "results" else {"limit": FEW}
     if until == "end":
-        view = await _end(desk, context, task_id, desk.patience(wait), works)
-        if desk.tasks and wait > 0 and not _over(view, len(view.searches)):
+        view = await _end(tenant_view, context, task_id, tenant_view.patience(wait), works)
+        if tenant_view.tasks and wait > 0 and not _over(view, len(view.searches)):
             name = SearchWork.name_of(task_id, len(view.searches))
-            return await _told(desk, view, show, limit, cursor, SEARCHES.task_id(name))
+            return await _told(tenant_view, view, show, limit, cursor, SEARCHES.task_id(name))
     else:
-        view = await _news(desk, context, task_id, min(wait, MAX_WAIT), since, works)
-    return await _told(desk, view, show, limit, cursor)
+        view = await _news(tenant_view, context, task_id, min(wait, MAX_WAIT), since, works)
+    return await _told(tenant_view, view, show, limit, cursor)
 
 
 async def _told(
-    desk: ToolView,
+    tenant_view: ToolView,
     view: TaskView,
     show: Shown = "results",
     limit: int = LISTED,
@@ -134,14 +134,14 @@ async def _told(
     async def ask(count: int) -> TaskState:
         whole = view
         if show == "results" and count != limit:
-            whole = await desk.task(view.task_id, limit=count, cursor=cursor)
+            whole = await tenant_view.task(view.task_id, limit=count, cursor=cursor)
         return _state(whole, show, int(cursor or 0), count)
 
     return (await fitting(ask, limit)).result(task)
 
 
 async def _news(
-    desk: ToolView,
+    tenant_view: ToolView,
     context: Context[McpServices, Any],
     task_id: str,
     seconds: float,
@@ -150,22 +150,22 @@ async def _news(
 ) -> TaskView:
     """The task as soon as it has changed, and in any case after `seconds`; as it is when the server
     is told to stop."""
-    view, progress = await desk.task(task_id, **works), CallProgress(context, seconds)
+    view, progress = await tenant_view.task(task_id, **works), CallProgress(context, seconds)
     seen = view.version if since is None else since
     while True:
         if seconds:
             await progress.tell(_progress(view))
         if view.version > seen or view.next_poll is None or not progress.left:
             return view
-        waiting = desk.task(task_id, wait=progress.pause, since=seen, **works)
-        told = await desk.unless_stopping(waiting)
+        waiting = tenant_view.task(task_id, wait=progress.pause, since=seen, **works)
+        told = await tenant_view.unless_stopping(waiting)
         if told is None:
-            return await desk.task(task_id, **works)
+            return await tenant_view.task(task_id, **works)
         view = told
 
 
 async def _end(
-    desk: ToolView,
+    tenant_view: ToolView,
     context: Context[McpServices, Any],
     task_id: str,
     seconds: float,
@@ -173,14 +173,14 @@ async def _end(
 ) -> TaskView:
     """The task once the searches that it has now are over, and in any case after `seconds`; as it
     is when the server is told to stop."""
-    view, progress = await desk.task(task_id, **works), CallProgress(context, seconds)
+    view, progress = await tenant_view.task(task_id, **works), CallProgress(context, seconds)
     count = len(view.searches)
     while not _over(view, count) and progress.left:
         await progress.tell(_progress(view))
-        waiting = desk.task(task_id, wait=progress.pause, since=view.version, **works)
-        told = await desk.unless_stopping(waiting)
+        waiting = tenant_view.task(task_id, wait=progress.pause, since=view.version, **works)
+        told = await tenant_view.unless_stopping(waiting)
         if told is None:
-            return await desk.task(task_id, **works)
+            return await tenant_view.task(task_id, **works)
         view = told
     return view
 
@@ -218,22 +218,22 @@ class SearchWork(TaskWork):
     def name_of(task_id: str, searches: int) -> str:
         return f"{task_id}.{searches}"
 
-    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
+    async def standing(self, tenant_view: ToolView, name: str) -> WorkStatus:
         task_id, count = _parts(name)
-        view = await desk.task(task_id, limit=LISTED)
+        view = await tenant_view.task(task_id, limit=LISTED)
         over = _over(view, count)
         return WorkStatus(
             "completed" if over else "working",
             _progress(view),
             view.created_at,
-            await changed_at(desk, log_of(task_id), view.version, view.created_at),
+            await changed_at(tenant_view, log_of(task_id), view.version, view.created_at),
             LATER_SECONDS,
-            result=await _told(desk, view) if over else None,
+            result=await _told(tenant_view, view) if over else None,
         )
 
-    async def cancel(self, desk: ToolView, name: str) -> None:
+    async def cancel(self, tenant_view: ToolView, name: str) -> None:
         """The research task is stopped: what was found stays, and it can be resumed."""
-        await desk.research.stop(_parts(name)[0], tenant=desk.tenant)
+        await tenant_view.research.stop(_parts(name)[0], tenant=tenant_view.tenant)
 
 
 def _parts(name: str) -> tuple[str, int]:

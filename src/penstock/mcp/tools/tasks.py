@@ -11,7 +11,7 @@ from pydantic import Field, RootModel
 
 from penstock.mcp.limits import fitting
 from penstock.mcp.results import Fitted, ToolResult, more
-from penstock.mcp.tool_view import ReadDesk, WriteDesk
+from penstock.mcp.tool_view import ReadAccess, WriteAccess
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.keys import Key, check_same, id_for
 from penstock.model.job import PriorityName
@@ -78,7 +78,7 @@ class TaskList(Fitted):
 
 
 async def create_task(
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     question: Annotated[
         str,
         Field(
@@ -99,21 +99,21 @@ async def create_task(
 ) -> Annotated[CallToolResult, RootModel[TaskCreated]]:
     """Begin a research task: a question whose searches, results and errors are kept together, also
     when this conversation ends. It does nothing by itself; call queue_searches next."""
-    await desk.admit()
-    task = await desk.research.create(
+    await tenant_view.admit()
+    task = await tenant_view.research.create(
         question,
         budget_pages=budget_pages,
         budget_seconds=budget_seconds,
-        tenant=desk.tenant,
-        task_id=id_for(desk, "create_task", key),
+        tenant=tenant_view.tenant,
+        task_id=id_for(tenant_view, "create_task", key),
     )
     budgets = (budget_pages, task.budget_pages), (budget_seconds, task.budget_seconds)
-    await check_same(desk, key, question, task.question, *budgets)
-    return made(TaskCreated, await desk.task(task.id)).result()
+    await check_same(tenant_view, key, question, task.question, *budgets)
+    return made(TaskCreated, await tenant_view.task(task.id)).result()
 
 
 async def queue_searches(
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     task_id: TaskId,
     queries: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=QUERY_LIMIT)]],
@@ -140,20 +140,20 @@ async def queue_searches(
     """Have a task search. It returns at once; the searches run on the server and read the pages
     they find. Follow them with get_status. More can be queued at any time, such as narrower queries
     once the first results are in. A query that the task has already is skipped."""
-    await desk.admit()
-    queued = await desk.research.queue_searches(
+    await tenant_view.admit()
+    queued = await tenant_view.research.queue_searches(
         task_id,
         queries,
         max_results=max_results_per_query,
         priority=priority,
         providers=providers,
-        tenant=desk.tenant,
+        tenant=tenant_view.tenant,
     )
     return made(SearchesQueued, queued).result()
 
 
 async def stop_task(
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     task_id: TaskId,
     mode: Annotated[
         Mode,
@@ -165,22 +165,22 @@ async def stop_task(
 ) -> Annotated[CallToolResult, RootModel[StopResult]]:
     """Stop a task when its results are enough. It returns at once, and what was found stays. A
     stopped task takes no new searches until resume_task. One that is finished needs no stop."""
-    stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
+    stopped = await tenant_view.research.stop(task_id, mode=mode, tenant=tenant_view.tenant)
     return made(StopResult, stopped).result()
 
 
 async def resume_task(
-    desk: WriteDesk, task_id: TaskId
+    tenant_view: WriteAccess, task_id: TaskId
 ) -> Annotated[CallToolResult, RootModel[TaskResumed]]:
     """Go on with a stopped task: searches that were not finished run again, what was found stays.
     Harmless for a task that is not stopped."""
-    await desk.admit()
-    resumed = await desk.research.resume(task_id, tenant=desk.tenant)
+    await tenant_view.admit()
+    resumed = await tenant_view.research.resume(task_id, tenant=tenant_view.tenant)
     return made(TaskResumed, resumed).result()
 
 
 async def list_tasks(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, RootModel[TaskList]]:
@@ -188,7 +188,9 @@ async def list_tasks(
     task_id of an earlier task instead of beginning the same one again."""
 
     async def ask(count: int) -> TaskList:
-        found = await desk.research.tasks(tenant=desk.tenant, limit=count + 1, before=cursor)
+        found = await tenant_view.research.tasks(
+            tenant=tenant_view.tenant, limit=count + 1, before=cursor
+        )
         shown = found[:count]
         return TaskList(
             tasks=shown,

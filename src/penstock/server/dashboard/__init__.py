@@ -1,1 +1,1 @@
-"""The dashboard: the API as web pages."""
+"""The dashboard: the API as web pages; `templates/parts/` has what is updated live."""

@@ -19,15 +19,15 @@ PASSAGE = "passage-"
 class AnswerLog:
     """The events of an answer so far: what was done, in words, and the text as it is written."""
 
-    def __init__(self, desk: TenantView, answer_id: str) -> None:
-        self._desk = desk
+    def __init__(self, tenant_view: TenantView, answer_id: str) -> None:
+        self._tenant_view = tenant_view
         self._id = answer_id
         self._since = 0
         self.steps: list[tuple[float, str]] = []
         self._written = ""
 
     async def read_on(self) -> None:
-        answers, tenant = self._desk.answers, self._desk.tenant
+        answers, tenant = self._tenant_view.answers, self._tenant_view.tenant
         while news := await answers.events(self._id, self._since, tenant=tenant):
             for one in news:
                 self._since = one.version

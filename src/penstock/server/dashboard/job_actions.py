@@ -29,8 +29,8 @@ def act_of(given: str) -> Act:
 
 async def change(request: Request, visit: PageContext, what: Act, where: JobFilter) -> Flash:
     if what == "redrive":
-        await request.app.state.depth.check(visit.desk.tenant)
-    return _told(what, await change_jobs(request, visit.desk, visit.caller, what, where))
+        await request.app.state.depth.check(visit.tenant_view.tenant)
+    return _told(what, await change_jobs(request, visit.tenant_view, visit.caller, what, where))
 
 
 def _told(what: Act, changed: ChangedJobs) -> Flash:

@@ -29,7 +29,7 @@ SAFE = ("GET", "HEAD")
 class PageContext(NamedTuple):
     """The context of a page: the app as the caller's tenant sees it, and what they may do."""
 
-    desk: TenantView
+    tenant_view: TenantView
     caller: Caller
 
     @property
@@ -37,7 +37,7 @@ class PageContext(NamedTuple):
         return KeyScope.WRITE in self.caller.scopes
 
     @property
-    def may_steer(self) -> bool:
+    def may_control(self) -> bool:
         """Lanes and processes, which all tenants share."""
         return KeyScope.ADMIN in self.caller.scopes
 
@@ -66,13 +66,13 @@ async def _writing(request: Request) -> PageContext:
     return await _visit(request, KeyScope.WRITE)
 
 
-async def _steering(request: Request) -> PageContext:
+async def _controlling(request: Request) -> PageContext:
     return await _visit(request, KeyScope.ADMIN)
 
 
 Reading = Annotated[PageContext, Depends(_reading)]
 Writing = Annotated[PageContext, Depends(_writing)]
-Steering = Annotated[PageContext, Depends(_steering)]
+Controlling = Annotated[PageContext, Depends(_controlling)]
 
 
 def check_site(request: Request) -> None:

@@ -24,7 +24,7 @@ from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
-from penstock.server.dependencies import AskDesk, ReadDesk, WriteDesk
+from penstock.server.dependencies import AskAccess, ReadAccess, WriteAccess
 from penstock.server.events import event
 from penstock.server.idempotency import REPLAYED, digest, fingerprint, once
 from penstock.server.openapi import takes
@@ -51,7 +51,7 @@ SETTLE_SECONDS = 5.0
 )
 async def ask(
     request: Request,
-    desk: AskDesk,
+    tenant_view: AskAccess,
     wait: Annotated[
         float,
         Query(ge=0, le=86400, description="Seconds; then the answer as it stands. Not of streams."),
@@ -66,47 +66,49 @@ async def ask(
         check_room(request)  # nothing is made for who cannot be told
 
     async def make(made: str) -> Response:
-        await request.app.state.depth.check(desk.tenant)
-        await desk.answers.ask(
+        await request.app.state.depth.check(tenant_view.tenant)
+        await tenant_view.answers.ask(
             new.question,
             sources=new.sources,
             collections=new.collections,
             seconds=new.seconds,
-            tenant=desk.tenant,
+            tenant=tenant_view.tenant,
             answer_id=made,
         )
         return reply({"answer_id": made}, 201)
 
     # Only the asking is done once: who asks again gets the answer as it stands now.
     same = fingerprint(request, digest(body))
-    asked = await once(request, desk.tenant, same, make, new_task_id())
+    asked = await once(request, tenant_view.tenant, same, make, new_task_id())
     made = json.loads(bytes(asked.body))["answer_id"]
     headers = {"Location": at("answers", made)}
     headers |= {name: asked.headers[name] for name in REPLAYED if name in asked.headers}
     if streamed:
-        return stream(request, _events(desk, made, None), headers)
+        return stream(request, _events(tenant_view, made, None), headers)
     seconds = min(wait, request.app.state.config.deadline_seconds)
-    view = await _over(request, desk, made, seconds)
+    view = await _over(request, tenant_view, made, seconds)
     return reply(view, 201, **headers)
 
 
-async def _over(request: Request, desk: TenantView, answer_id: str, seconds: float) -> AnswerView:
+async def _over(
+    request: Request, tenant_view: TenantView, answer_id: str, seconds: float
+) -> AnswerView:
     """The answer once it is over, or as it stands when the wait is."""
     if seconds:
-        waiting = desk.answers.wait(answer_id, timeout=seconds, tenant=desk.tenant)
+        waiting = tenant_view.answers.wait(answer_id, timeout=seconds, tenant=tenant_view.tenant)
         with suppress(WaitTimeout):
             await long_poll(request, waiting)
-    return await desk.answer(answer_id)
+    return await tenant_view.answer(answer_id)
 
 
 @routes.get("/v1/answers", responses={200: {"model": AnswerPage}})
 async def answers(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 100,
     before: Before = None,
 ) -> Response:
     """The newest first."""
-    found = await desk.answers.answers(tenant=desk.tenant, limit=limit, before=before)
+    found = await tenant_view.answers.answers(tenant=tenant_view.tenant, limit=limit, before=before)
     following = found[-1].id if len(found) == limit else None
     return reply(AnswerPage(answers=[line_of(one) for one in found], next=following))
 
@@ -114,7 +116,7 @@ async def answers(
 @routes.get("/v1/answers/{answer_id:name}", responses={200: {"model": AnswerAtVersion}})
 async def answer(
     request: Request,
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     answer_id: str,
     wait: WaitForChange = 0.0,
     since: Since = None,
@@ -123,36 +125,40 @@ async def answer(
     found: AnswerView | None = None
     if wait:
         seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
-        found = await long_poll(request, desk.answer(answer_id, wait=seconds, since=since))
+        found = await long_poll(request, tenant_view.answer(answer_id, wait=seconds, since=since))
     if found is None:  # nobody waits, or the server is told to stop
-        found = await desk.answer(answer_id)
+        found = await tenant_view.answer(answer_id)
     return reply(found)
 
 
 @routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerAtVersion}})
-async def cancel(request: Request, desk: WriteDesk, caller: Writer, answer_id: str) -> Response:
+async def cancel(
+    request: Request, tenant_view: WriteAccess, caller: Writer, answer_id: str
+) -> Response:
     """Give a question up; the answer as it stands then, which may have been over just before. A key
     without the scope `read` is told its `answer_id` and `state`."""
     async with acting(request, caller, "answer.cancel", named(answer_id)):
-        await desk.answers.cancel(answer_id, tenant=desk.tenant)
-    return for_caller(reply(await desk.answer(answer_id)), caller)
+        await tenant_view.answers.cancel(answer_id, tenant=tenant_view.tenant)
+    return for_caller(reply(await tenant_view.answer(answer_id)), caller)
 
 
 @routes.get("/v1/answers/{answer_id:name}/events", responses=STREAM, response_class=Response)
 async def answer_events(
-    request: Request, desk: ReadDesk, answer_id: str, resume: Resume
+    request: Request, tenant_view: ReadAccess, answer_id: str, resume: Resume
 ) -> Response:
     """What happens to an answer, from the question to its end: `done`, or `error`, once. 204 for
     who has seen that."""
-    view = await desk.answer(answer_id)  # 404 before the stream begins
+    view = await tenant_view.answer(answer_id)  # 404 before the stream begins
     if version_of(resume)[1] and view.answer.over:  # its end was seen
         return Response(status_code=204)
-    return stream(request, _events(desk, answer_id, resume))
+    return stream(request, _events(tenant_view, answer_id, resume))
 
 
-async def _events(desk: TenantView, answer_id: str, resume: str | None) -> AsyncGenerator[bytes]:
+async def _events(
+    tenant_view: TenantView, answer_id: str, resume: str | None
+) -> AsyncGenerator[bytes]:
     """What its log tells after an id, up to its end."""
-    view, (since, _) = await desk.answer(answer_id), version_of(resume)
+    view, (since, _) = await tenant_view.answer(answer_id), version_of(resume)
     answer = view.answer
     if since is None or since > view.version:  # of a log that is gone by now: from the beginning
         since = 0
@@ -160,8 +166,10 @@ async def _events(desk: TenantView, answer_id: str, resume: str | None) -> Async
     elif resume is None:
         yield event("asked", line_of(answer), "0")
     while True:
-        wait = _patience(desk, answer)
-        told_now = await desk.answers.events(answer_id, since, wait=wait, tenant=desk.tenant)
+        wait = _patience(tenant_view, answer)
+        told_now = await tenant_view.answers.events(
+            answer_id, since, wait=wait, tenant=tenant_view.tenant
+        )
         for one in told_now:
             since, over = one.version, one.what in TERMINAL
             yield event(one.what, one.data, f"{since}{END if over else ''}")
@@ -175,12 +183,12 @@ async def _events(desk: TenantView, answer_id: str, resume: str | None) -> Async
             name = DONE if answer.state is AnswerState.COMPLETED else ERROR
             yield event(name, ending(answer), f"{since}{END}")
             return
-        answer = (await desk.answer(answer_id)).answer
+        answer = (await tenant_view.answer(answer_id)).answer
 
 
-def _patience(desk: TenantView, answer: Answer) -> float:
+def _patience(tenant_view: TenantView, answer: Answer) -> float:
     """How long news is waited for before looking again. The end of an answer is told a moment after
     it is over."""
     if answer.finished_at is None:
         return LOOK_SECONDS
-    return max(0.0, answer.finished_at + SETTLE_SECONDS - desk.app.queue.now())
+    return max(0.0, answer.finished_at + SETTLE_SECONDS - tenant_view.app.queue.now())

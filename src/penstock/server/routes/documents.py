@@ -15,7 +15,7 @@ from penstock.server.actions import acting
 from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import media_type, parse, require, stream, whole
 from penstock.server.callers import Writer
-from penstock.server.dependencies import ReadDesk, WriteDesk
+from penstock.server.dependencies import ReadAccess, WriteAccess
 from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
@@ -48,12 +48,12 @@ States = Annotated[list[DocumentState] | None, Query()]
     responses={202: {"model": AddedDocuments}},
     openapi_extra=takes(NewDocument, **{FORM: FORM_SCHEMA}),
 )
-async def add(request: Request, desk: WriteDesk) -> Response:
+async def add(request: Request, tenant_view: WriteAccess) -> Response:
     """Accept documents: files of a form, or JSON with a text or an address. Once this answers 202
     they are never lost; the same content under the same id changes nothing. Where it has failed
     before, that is what is answered, unless `retry` is true."""
     if require(request, FORM, JSON) == FORM:
-        return await _add_files(request, desk)
+        return await _add_files(request, tenant_view)
     body = await whole(request)
     new = parse(body, NewDocument)
     if (new.text is None) == (new.url is None):
@@ -61,30 +61,32 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     said = new.model_dump(include={"title", "collection", "metadata", "priority"})
 
     async def make(_made: str) -> Response:
-        await request.app.state.depth.check(desk.tenant)
+        await request.app.state.depth.check(tenant_view.tenant)
         if new.url is not None:
-            document = await desk.documents.add_url(new.url, id=new.id, tenant=desk.tenant, **said)
+            document = await tenant_view.documents.add_url(
+                new.url, id=new.id, tenant=tenant_view.tenant, **said
+            )
         else:
             assert new.text is not None
-            document = await desk.documents.add(
-                new.text, id=new.id, tenant=desk.tenant, origin="", retry=new.retry, **said
+            document = await tenant_view.documents.add(
+                new.text, id=new.id, tenant=tenant_view.tenant, origin="", retry=new.retry, **said
             )
         return _accepted([document])
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), make)
+    return await once(request, tenant_view.tenant, fingerprint(request, digest(body)), make)
 
 
-async def _add_files(request: Request, desk: TenantView) -> Response:
-    async with receive(request, desk) as received:
+async def _add_files(request: Request, tenant_view: TenantView) -> Response:
+    async with receive(request, tenant_view) as received:
         new, files = received.said(), received.files
         seen = [[name, blob.key[:64]] for name, blob in files]
 
         async def make(_made: str) -> Response:
-            await request.app.state.depth.check(desk.tenant)
+            await request.app.state.depth.check(tenant_view.tenant)
             return _accepted(await received.accept(new))
 
         said = sorted(received.fields.items())
-        return await once(request, desk.tenant, fingerprint(request, seen, said), make)
+        return await once(request, tenant_view.tenant, fingerprint(request, seen, said), make)
 
 
 def _accepted(documents: list[Document]) -> Response:
@@ -99,15 +101,15 @@ def _in(collection: str) -> str:
 
 @routes.get("/v1/documents", responses={200: {"model": DocumentPage}})
 async def documents(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     collection: Annotated[str | None, Query(min_length=1, max_length=240)] = None,
     state: States = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> Response:
     """The newest first, failed ones too until they are deleted or tried again."""
-    found = await desk.documents.documents(
-        tenant=desk.tenant, collection=collection, states=state, limit=limit, before=before
+    found = await tenant_view.documents.documents(
+        tenant=tenant_view.tenant, collection=collection, states=state, limit=limit, before=before
     )
     following = found[-1].generation if len(found) == limit else None
     return reply(DocumentPage(found, following))
@@ -115,31 +117,37 @@ async def documents(
 
 @routes.get("/v1/documents/{document_id:name}", responses={200: {"model": Document}})
 async def document(
-    desk: ReadDesk, document_id: str, collection: Collection = "default"
+    tenant_view: ReadAccess, document_id: str, collection: Collection = "default"
 ) -> Response:
     """How far it is, what was masked in it, and what went wrong."""
-    return reply(await desk.document(document_id, collection))
+    return reply(await tenant_view.document(document_id, collection))
 
 
 @routes.get("/v1/documents/{document_id:name}/chunks", responses={200: {"model": Chunks}})
-async def chunks(desk: ReadDesk, document_id: str, collection: Collection = "default") -> Response:
+async def chunks(
+    tenant_view: ReadAccess, document_id: str, collection: Collection = "default"
+) -> Response:
     """What of it can be found, in order."""
-    found = await desk.documents.chunks(document_id, collection=collection, tenant=desk.tenant)
+    found = await tenant_view.documents.chunks(
+        document_id, collection=collection, tenant=tenant_view.tenant
+    )
     return reply(Chunks(found))
 
 
 @routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)
 async def delete(
     request: Request,
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     caller: Writer,
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
     """Remove it, whatever is being done with it."""
-    ref = desk.documents.ref(document_id, collection=collection, tenant=desk.tenant)
+    ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
     async with acting(request, caller, "document.delete", ref.id, collection=ref.collection):
-        await desk.documents.delete(document_id, collection=collection, tenant=desk.tenant)
+        await tenant_view.documents.delete(
+            document_id, collection=collection, tenant=tenant_view.tenant
+        )
     return Response(status_code=204)
 
 
@@ -150,25 +158,25 @@ async def delete(
 )
 async def retry(
     request: Request,
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     caller: Writer,
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
     """Try a failed document again, from its original. What went wrong stays on it until then. A key
     without the scope `read` is told its `id`, `collection` and `state`."""
-    ref = desk.documents.ref(document_id, collection=collection, tenant=desk.tenant)
+    ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
 
     async def make(_made: str) -> Response:
         async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
-            await request.app.state.depth.check(desk.tenant)
-            again = await desk.documents.retry(
-                document_id, collection=collection, tenant=desk.tenant
+            await request.app.state.depth.check(tenant_view.tenant)
+            again = await tenant_view.documents.retry(
+                document_id, collection=collection, tenant=tenant_view.tenant
             )
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(again, 202, location=where)
 
-    again = await once(request, desk.tenant, fingerprint(request), make)
+    again = await once(request, tenant_view.tenant, fingerprint(request), make)
     return for_caller(again, caller)
 
 
@@ -179,7 +187,7 @@ async def retry(
 )
 async def upsert(
     request: Request,
-    desk: WriteDesk,
+    tenant_view: WriteAccess,
     document_id: str,
     collection: Collection = "default",
     retry: Annotated[
@@ -190,24 +198,24 @@ async def upsert(
     itself with any other content type. Past the server's deadline it answers 202 with the job that
     goes on; a caller that hangs up changes nothing about that."""
     state = request.app.state
-    await state.depth.check(desk.tenant)
+    await state.depth.check(tenant_view.tenant)
     where: dict[str, Any] = {
         "id": document_id,
         "collection": collection,
-        "tenant": desk.tenant,
+        "tenant": tenant_view.tenant,
         "retry": retry,
     }
     if media_type(request) == JSON:
         new = parse(await whole(request), Upsert)
-        accepted = await desk.documents.add(
+        accepted = await tenant_view.documents.add(
             new.text, title=new.title, metadata=new.metadata, priority="high", **where
         )
     else:
         body = stream(request, state.config.upload_bytes)
-        accepted = await desk.documents.add(body, priority="high", **where)
+        accepted = await tenant_view.documents.add(body, priority="high", **where)
     if accepted.state is DocumentState.FAILED:
         raise _failed(accepted, accepted.message)
-    return await _searchable(request, desk, accepted)
+    return await _searchable(request, tenant_view, accepted)
 
 
 def _failed(document: Document, *also: str) -> Problem:
@@ -215,12 +223,12 @@ def _failed(document: Document, *also: str) -> Problem:
     return Problem(422, "document-failed", "; ".join([said, *also]), document=document)
 
 
-async def _searchable(request: Request, desk: TenantView, accepted: Document) -> Response:
+async def _searchable(request: Request, tenant_view: TenantView, accepted: Document) -> Response:
     state, ref = request.app.state, accepted.ref
     try:
         done = await long_poll(
             request,
-            desk.documents.wait(
+            tenant_view.documents.wait(
                 ref.id,
                 collection=ref.collection,
                 tenant=ref.tenant,
@@ -230,8 +238,8 @@ async def _searchable(request: Request, desk: TenantView, accepted: Document) ->
     except WaitTimeout:
         done = None
     if done is None:
-        document = await desk.document(ref.id, ref.collection)
-        job = await desk.job_of(document)
+        document = await tenant_view.document(ref.id, ref.collection)
+        job = await tenant_view.job_of(document)
         body = Upserted(document, None if job is None else job.id)
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(body, 202, location=where if job is None else at("jobs", job.id))

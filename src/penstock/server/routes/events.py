@@ -21,7 +21,7 @@ from penstock.model.research import TaskStatus
 from penstock.ports.queue import FEED_SECONDS, FeedEntry
 from penstock.research.job_ids import SEARCH
 from penstock.research.job_ids import log_of as task_log
-from penstock.server.dependencies import ReadDesk
+from penstock.server.dependencies import ReadAccess
 from penstock.server.events import event
 from penstock.server.routes.documents import Collection
 from penstock.server.streams import END, Resume, described, stream, version_of
@@ -81,55 +81,59 @@ class Subject(NamedTuple):
 )
 async def document_events(
     request: Request,
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     document_id: str,
     resume: Resume,
     collection: Collection = "default",
 ) -> Response:
     """What happens to a document, until it is searchable or failed: then `done` with the document
     as it is, once. 204 for who has seen that."""
-    ref = (await desk.document(document_id, collection)).ref  # 404 before the stream begins
+    ref = (await tenant_view.document(document_id, collection)).ref  # 404 before the stream begins
 
     async def look() -> StreamState | None:
         try:
-            document = await desk.document(ref.id, ref.collection)
+            document = await tenant_view.document(ref.id, ref.collection)
         except DocumentNotFound:
             return None
         return StreamState("document", document, document.state is not DocumentState.PROCESSING)
 
-    return await _follow(request, desk, Subject(document_log(ref), look), resume)
+    return await _follow(request, tenant_view, Subject(document_log(ref), look), resume)
 
 
 @routes.get("/v1/tasks/{task_id:name}/events", responses=STREAM, response_class=Response)
-async def task_events(request: Request, desk: ReadDesk, task_id: str, resume: Resume) -> Response:
+async def task_events(
+    request: Request, tenant_view: ReadAccess, task_id: str, resume: Resume
+) -> Response:
     """What happens to a research task, until no search of it is left: then `done` with the task as
     it is, once. 204 for who has seen that. A task that is paused may be resumed, so its stream
     stays open."""
 
     async def look() -> StreamState:
-        task = await desk.task(task_id)
+        task = await tenant_view.task(task_id)
         return StreamState("task", task, task.status in FINISHED)
 
     await look()  # 404 before the stream begins
-    return await _follow(request, desk, Subject(task_log(task_id), look, SEARCH), resume)
+    return await _follow(request, tenant_view, Subject(task_log(task_id), look, SEARCH), resume)
 
 
 async def _follow(
-    request: Request, desk: TenantView, subject: Subject, resume: str | None
+    request: Request, tenant_view: TenantView, subject: Subject, resume: str | None
 ) -> Response:
     since, ended = version_of(resume)
-    if ended and since == await desk.version(subject.log):
+    if ended and since == await tenant_view.version(subject.log):
         seen = await subject.look()
         if seen is not None and seen.finished:
             return Response(status_code=204)
-    return stream(request, _of_log(desk, subject, since))
+    return stream(request, _of_log(tenant_view, subject, since))
 
 
-async def _of_log(desk: TenantView, subject: Subject, since: int | None) -> AsyncGenerator[bytes]:
+async def _of_log(
+    tenant_view: TenantView, subject: Subject, since: int | None
+) -> AsyncGenerator[bytes]:
     log, due, give_up = subject.log, True, 0.0
     seen: StreamState | None = None
     while True:
-        newest = await desk.version(log)  # before the look: what comes later wakes us
+        newest = await tenant_view.version(log)  # before the look: what comes later wakes us
         if looked := due:
             seen = await subject.look()
         if seen is None:
@@ -139,7 +143,7 @@ async def _of_log(desk: TenantView, subject: Subject, since: int | None) -> Asyn
             since = newest
             yield event("reset", seen.as_dict(), str(newest))
         while since < newest:
-            changes = await desk.changes(log, since, PAGE)
+            changes = await tenant_view.changes(log, since, PAGE)
             if not changes:  # they are gone, and only their number is left
                 since = newest
             for change in changes:
@@ -149,27 +153,27 @@ async def _of_log(desk: TenantView, subject: Subject, since: int | None) -> Asyn
             continue
         if not seen.finished:
             give_up = 0.0
-            due = not await desk.changes(log, since, 1, wait=LOOK_SECONDS)
+            due = not await tenant_view.changes(log, since, 1, wait=LOOK_SECONDS)
             continue
         # Its job is settled a moment after it is finished, and that is a change too.
         give_up = give_up or time.monotonic() + SETTLE_SECONDS
         patient = time.monotonic() <= give_up
-        if patient and await desk.at_work(log):
-            await desk.changes(log, since, 1, wait=0.5)
-        elif not patient or await desk.version(log) == since:
+        if patient and await tenant_view.at_work(log):
+            await tenant_view.changes(log, since, 1, wait=0.5)
+        elif not patient or await tenant_view.version(log) == since:
             yield event("done", seen.as_dict(), f"{since}{END}")
             return
 
 
 @routes.get("/v1/events", responses={200: STREAM[200]}, response_class=Response)
-async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Response:
+async def tenant_events(request: Request, tenant_view: ReadAccess, resume: Resume) -> Response:
     """Every change of everything the tenant has, from now on or after an id. It has no end."""
-    end = await desk.app.queue.feed_end(desk.tenant)  # 503 before the stream begins
-    return stream(request, _of_tenant(request, desk, resume, end))
+    end = await tenant_view.app.queue.feed_end(tenant_view.tenant)  # 503 before the stream begins
+    return stream(request, _of_tenant(request, tenant_view, resume, end))
 
 
 async def _of_tenant(
-    request: Request, desk: TenantView, resume: str | None, end: str
+    request: Request, tenant_view: TenantView, resume: str | None, end: str
 ) -> AsyncGenerator[bytes]:
     after = None if resume is None else _position(resume)
     while True:
@@ -177,14 +181,16 @@ async def _of_tenant(
             after = end
             if resume is not None:
                 # From the end that was noted first: what happens meanwhile is told twice.
-                newest = await desk.documents.documents(tenant=desk.tenant, limit=SNAPSHOT)
+                newest = await tenant_view.documents.documents(
+                    tenant=tenant_view.tenant, limit=SNAPSHOT
+                )
                 snapshot = {"documents": newest}
-                yield event("reset", snapshot, _id(after, desk.app.queue.now()))
+                yield event("reset", snapshot, _id(after, tenant_view.app.queue.now()))
         try:
-            async with desk.app.feeds.follow(desk.tenant, after) as batches:
+            async with tenant_view.app.feeds.follow(tenant_view.tenant, after) as batches:
                 told: EventCache = request.app.state.told
                 async for batch in batches:
-                    yield b"".join([told.event(desk.tenant, fed) for fed in batch])
+                    yield b"".join([told.event(tenant_view.tenant, fed) for fed in batch])
             return
         except ValidationError:  # not a position of this queue
             after, resume = None, resume or ""

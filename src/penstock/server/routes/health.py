@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from penstock.errors import PenstockError
 from penstock.server.answer_json import reply
-from penstock.server.dependencies import AdminDesk
+from penstock.server.dependencies import AdminAccess
 from penstock.wire.operators import Alive, Ready
 
 routes = APIRouter(tags=["health"])
@@ -52,7 +52,7 @@ async def _store(request: Request) -> None:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
 )
-async def metrics(request: Request, desk: AdminDesk) -> Response:
+async def metrics(request: Request, tenant_view: AdminAccess) -> Response:
     """For Prometheus. Of all tenants together, so it is for admins."""
-    body, kind = await request.app.state.metrics.text(desk.app)
+    body, kind = await request.app.state.metrics.text(tenant_view.app)
     return Response(body, media_type=kind)

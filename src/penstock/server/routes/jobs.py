@@ -19,7 +19,7 @@ from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply, written
 from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
-from penstock.server.dependencies import ReadDesk, WriteDesk
+from penstock.server.dependencies import ReadAccess, WriteAccess
 from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
@@ -47,14 +47,14 @@ Wait = Annotated[
     responses={202: {"model": JobView}},
     openapi_extra=takes(NewJobBody),
 )
-async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response:
+async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
     its `id` and `state`."""
     new, body = await json_body(request, NewJobBody)
 
     async def make(made: str) -> Response:
-        await request.app.state.depth.check(desk.tenant)
-        job = await desk.enqueue(
+        await request.app.state.depth.check(tenant_view.tenant)
+        job = await tenant_view.enqueue(
             new.kind,
             new.payload,
             key=new.key,
@@ -69,13 +69,15 @@ async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response
         )
         return reply(job, 202, location=at("jobs", job.id))
 
-    stored = await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_id())
+    stored = await once(
+        request, tenant_view.tenant, fingerprint(request, digest(body)), make, new_id()
+    )
     return for_caller(stored, caller)
 
 
 @routes.get("/v1/jobs", responses={200: {"model": JobPage}})
 async def jobs(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     state: Annotated[list[JobState] | None, Query()] = None,
     kind: Annotated[str | None, Query(max_length=200, description="`ingest.*` is one too.")] = None,
     log: Annotated[str | None, Query(max_length=512)] = None,
@@ -100,16 +102,18 @@ async def jobs(
         enqueued_after=enqueued_after,
         enqueued_before=enqueued_before,
     )
-    return await _page(desk, where, limit, before)
+    return await _page(tenant_view, where, limit, before)
 
 
-async def _page(desk: TenantView, where: JobFilter, limit: int, before: str | None) -> Response:
+async def _page(
+    tenant_view: TenantView, where: JobFilter, limit: int, before: str | None
+) -> Response:
     """A page ends early where jobs are large: a thousand payloads are more than one answer."""
     found: list[bytes] = []
     size, more = 0, True
     while more and len(found) < limit and size < PAGE_BYTES:
         wanted = min(AT_ONCE, limit - len(found))
-        some = await desk.jobs(where, wanted, before)
+        some = await tenant_view.jobs(where, wanted, before)
         more = len(some) == wanted
         # Beside the event loop: fifty large payloads are megabytes of JSON.
         texts = await asyncio.to_thread(lambda jobs: [written(job) for job in jobs], some)
@@ -122,30 +126,32 @@ async def _page(desk: TenantView, where: JobFilter, limit: int, before: str | No
 
 
 @routes.get("/v1/jobs/{job_id:name}", responses={200: {"model": JobView}})
-async def job(request: Request, desk: ReadDesk, job_id: str, wait: Wait = 0.0) -> Response:
+async def job(request: Request, tenant_view: ReadAccess, job_id: str, wait: Wait = 0.0) -> Response:
     """The job as it stands; with `wait`, as soon as it is finished, or as it stands then."""
-    found = await desk.job(job_id)  # at once where there is none
+    found = await tenant_view.job(job_id)  # at once where there is none
     if wait and not found.state.finished:
-        found = await _finished(request, desk, found, wait)
+        found = await _finished(request, tenant_view, found, wait)
     return reply(found)
 
 
-async def _finished(request: Request, desk: TenantView, found: Job, wait: float) -> Job:
+async def _finished(request: Request, tenant_view: TenantView, found: Job, wait: float) -> Job:
     seconds = min(wait, request.app.state.config.wait_seconds)
     try:
-        ended = await long_poll(request, desk.wait(found.id, seconds))
+        ended = await long_poll(request, tenant_view.wait(found.id, seconds))
     except WaitTimeout:
         ended = None
-    return ended or await desk.job(found.id)
+    return ended or await tenant_view.job(found.id)
 
 
 @routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobView}})
-async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
+async def cancel(
+    request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
+) -> Response:
     """Cancel a job, and its children that are not detached; the job as it stands then, which may
     have finished just before. A key without the scope `read` is told its `id` and `state`."""
     async with acting(request, caller, "job.cancel", named(job_id)) as deed:
-        await desk.job(job_id)
-        job = await desk.cancel(job_id)
+        await tenant_view.job(job_id)
+        job = await tenant_view.cancel(job_id)
         deed.detail["state"] = str(job.state)
     return for_caller(reply(job), caller)
 
@@ -153,30 +159,32 @@ async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str)
 @routes.post(
     "/v1/jobs/cancel", responses={200: {"model": ChangedJobs}}, openapi_extra=takes(JobSelector)
 )
-async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Response:
+async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
-    return reply(await change_jobs(request, desk, caller, "cancel", await _which(request)))
+    return reply(await change_jobs(request, tenant_view, caller, "cancel", await _which(request)))
 
 
 @routes.post("/v1/jobs/{job_id:name}/rerun", status_code=202, responses={202: {"model": JobView}})
-async def rerun(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
+async def rerun(
+    request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
+) -> Response:
     """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
     `rerun_of`, stays as it is. A key without the scope `read` is told its `id` and `state`."""
 
     async def make(made: str) -> Response:
         async with acting(request, caller, "job.rerun", named(job_id)) as deed:
-            await request.app.state.depth.check(desk.tenant)
-            new = await desk.rerun(job_id, new_id=made)
+            await request.app.state.depth.check(tenant_view.tenant)
+            new = await tenant_view.rerun(job_id, new_id=made)
             deed.detail["new"] = new.id
         return reply(new, 202, location=at("jobs", new.id))
 
-    stored = await once(request, desk.tenant, fingerprint(request), make, new_id())
+    stored = await once(request, tenant_view.tenant, fingerprint(request), make, new_id())
     return for_caller(stored, caller)
 
 
 @routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
 async def failed(
-    desk: ReadDesk,
+    tenant_view: ReadAccess,
     kind: Annotated[str | None, Query(max_length=200)] = None,
     error_type: Annotated[str | None, Query(max_length=240)] = None,
     log: Annotated[str | None, Query(max_length=512)] = None,
@@ -184,13 +192,13 @@ async def failed(
     before: Before = None,
 ) -> Response:
     """Failed jobs with their whole history, the newest first."""
-    return await _page(desk, dead_letters(kind, error_type, log), limit, before)
+    return await _page(tenant_view, dead_letters(kind, error_type, log), limit, before)
 
 
 @routes.get("/v1/dead-letters/groups", responses={200: {"model": DeadGroups}})
-async def groups(desk: ReadDesk) -> Response:
+async def groups(tenant_view: ReadAccess) -> Response:
     """Dead letters by kind and type of error, the most frequent first; 1,000 groups at most."""
-    return reply(DeadGroups(await desk.dead_groups()))
+    return reply(DeadGroups(await tenant_view.dead_groups()))
 
 
 @routes.post(
@@ -198,11 +206,11 @@ async def groups(desk: ReadDesk) -> Response:
     responses={200: {"model": ChangedJobs}},
     openapi_extra=takes(JobSelector),
 )
-async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response:
+async def redrive(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
-    await request.app.state.depth.check(desk.tenant)
-    return reply(await change_jobs(request, desk, caller, "redrive", where))
+    await request.app.state.depth.check(tenant_view.tenant)
+    return reply(await change_jobs(request, tenant_view, caller, "redrive", where))
 
 
 @routes.post(
@@ -210,21 +218,21 @@ async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response
     responses={200: {"model": ChangedJobs}},
     openapi_extra=takes(JobSelector),
 )
-async def discard(request: Request, desk: WriteDesk, caller: Writer) -> Response:
+async def discard(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Delete dead letters for good."""
     where = await _which(request)
-    return reply(await change_jobs(request, desk, caller, "discard", where))
+    return reply(await change_jobs(request, tenant_view, caller, "discard", where))
 
 
 async def change_jobs(
-    request: Request, desk: TenantView, caller: Caller, what: What, where: JobFilter
+    request: Request, tenant_view: TenantView, caller: Caller, what: What, where: JobFilter
 ) -> ChangedJobs:
     """Do it to all that match, and record that it was done."""
     parts = {name: value for name, value in asdict(where).items() if value is not None}
     if where.ids is not None:
         parts["ids"] = len(where.ids)
     async with acting(request, caller, f"jobs.{what}", ALL, which=parts) as deed:
-        changed = await desk.change(what, where)
+        changed = await tenant_view.change(what, where)
         deed.changed(changed)
     return changed
 

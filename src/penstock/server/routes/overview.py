@@ -10,7 +10,7 @@ from penstock.api.tenant_view import TenantView
 from penstock.model.access import KeyScope
 from penstock.server.answer_json import reply
 from penstock.server.callers import Reader
-from penstock.server.dependencies import ReadDesk
+from penstock.server.dependencies import ReadAccess
 from penstock.server.queue_cache import QueueCache
 from penstock.wire.operators import Overview
 
@@ -18,14 +18,14 @@ routes = APIRouter(tags=["overview"])
 
 
 @routes.get("/v1/overview", responses={200: {"model": Overview}})
-async def overview(request: Request, desk: ReadDesk, caller: Reader) -> Response:
+async def overview(request: Request, tenant_view: ReadAccess, caller: Reader) -> Response:
     """Jobs of the tenant by kind and state. For admins besides: worker processes, lanes in trouble,
     and what needs attention. As of a second ago; on a large queue, of some seconds."""
     admin = KeyScope.ADMIN in caller.scopes
-    return reply(await seen_by(desk, request.app.state.looks, admin=admin))
+    return reply(await seen_by(tenant_view, request.app.state.looks, admin=admin))
 
 
-async def seen_by(desk: TenantView, looks: QueueCache, *, admin: bool) -> Overview:
+async def seen_by(tenant_view: TenantView, looks: QueueCache, *, admin: bool) -> Overview:
     """What the API answers and the dashboard shows."""
-    now, counts = desk.app.queue.now(), await looks.counts(desk.tenant)
-    return overview_of(desk.tenant, counts, now, await looks.outlook() if admin else None)
+    now, counts = tenant_view.app.queue.now(), await looks.counts(tenant_view.tenant)
+    return overview_of(tenant_view.tenant, counts, now, await looks.outlook() if admin else None)

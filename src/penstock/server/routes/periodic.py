@@ -6,14 +6,14 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from penstock.server.answer_json import reply
-from penstock.server.dependencies import AdminDesk
+from penstock.server.dependencies import AdminAccess
 from penstock.wire.jobs import PeriodicKinds
 
 routes = APIRouter(tags=["jobs"])
 
 
 @routes.get("/v1/periodic", responses={200: {"model": PeriodicKinds}})
-async def periodic(desk: AdminDesk) -> Response:
+async def periodic(tenant_view: AdminAccess) -> Response:
     """The kinds that the clock enqueues, as worker processes last told: schedule, last and next
     tick, jobs of earlier ticks that are unfinished."""
-    return reply(PeriodicKinds(await desk.app.periodic()))
+    return reply(PeriodicKinds(await tenant_view.app.periodic()))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from penstock.retrieval.search import SearchResult
 from penstock.server.answer_json import reply
 from penstock.server.bodies import json_body
-from penstock.server.dependencies import ReadDesk
+from penstock.server.dependencies import ReadAccess
 from penstock.server.draining import while_connected
 from penstock.server.openapi import takes
 from penstock.server.schemas import Question
@@ -22,15 +22,15 @@ routes = APIRouter(tags=["documents"])
     responses={200: {"model": SearchResult}},
     openapi_extra=takes(Question),
 )
-async def search(request: Request, desk: ReadDesk) -> Response:
+async def search(request: Request, tenant_view: ReadAccess) -> Response:
     """The passages that answer a question best. `mode` is `text`, and `note` says why, while the
     embedder cannot be reached."""
     asked, _ = await json_body(request, Question)
     result = await while_connected(
         request.receive,
-        desk.documents.search(
+        tenant_view.documents.search(
             asked.question,
-            tenant=desk.tenant,
+            tenant=tenant_view.tenant,
             collections=asked.collections,
             documents=asked.documents,
             metadata=asked.metadata,

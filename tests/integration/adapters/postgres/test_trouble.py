@@ -193,7 +193,7 @@ async def test_process_frozen_in_a_transaction_holds_up_others_for_seconds_only(
     freezing = asyncio.create_task(frozen.write(freeze))
     await locked.wait()
     async with asyncio.timeout(RECOVERY):
-        assert await other.steer("api", LaneCommand.PAUSE)
+        assert await other.control("api", LaneCommand.PAUSE)
     freezing.cancel()
     await asyncio.gather(freezing, return_exceptions=True)
     await frozen.close()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock import runtime
 from penstock.adapters.redis.scripts import assembled
-from penstock.lanes import breaker, limits, line, permit, state, verdict
+from penstock.lanes import breaker, limits, permit, state, verdict, waiting
 from penstock.lanes.breaker import Fault
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
@@ -29,7 +29,7 @@ from tests.support.leases import lease
 
 RULES = Path(__file__).parents[3] / "support" / "lane_rules.lua"
 LUA = Path(penstock.__file__).parent / "adapters" / "redis" / "lua" / "common"
-NEEDS = "base lines jobs log lane_state limits breaker verdict permit line"
+NEEDS = "base lines jobs log lane_state limits breaker verdict permit waiting"
 START = 1_800_000_000.25
 LANES = ("child", "parent")
 
@@ -174,17 +174,17 @@ def _repace(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 
 
 def _look_again(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    at, waits_for = line.look_again(lanes, now)
+    at, waits_for = waiting.look_again(lanes, now)
     return ["none" if at is None else at, waits_for or "none"]
 
 
 def _room(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    return [line.room(lanes, step["wanted"], now), line.choice(lanes[0], step["wanted"])]
+    return [waiting.room(lanes, step["wanted"], now), waiting.choice(lanes[0], step["wanted"])]
 
 
 def _chosen(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    picked = [line.Picked(50, 1.0, lease(seq)) for seq in step["seqs"]]
-    return [one.lease.seq for one in line.chosen(lanes[0], picked)]
+    picked = [waiting.Picked(50, 1.0, lease(seq)) for seq in step["seqs"]]
+    return [one.lease.seq for one in waiting.chosen(lanes[0], picked)]
 
 
 def _learn(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
@@ -339,7 +339,7 @@ def test_lua_and_python_lane_rules_come_to_the_same(
                 assert _same(value, other[name]), (step, name, value, other[name])
 
 
-@pytest.mark.parametrize("module", [breaker, limits, line, permit, verdict, state])
+@pytest.mark.parametrize("module", [breaker, limits, waiting, permit, verdict, state])
 def test_every_figure_of_the_rules_is_the_same_in_lua(module: ModuleType) -> None:
     name = module.__name__.rsplit(".", 1)[1]
     text = (LUA / f"{'lane_state' if name == 'state' else name}.lua").read_text()

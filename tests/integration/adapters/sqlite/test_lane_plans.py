@@ -88,13 +88,13 @@ def claim_cost(queue: SqliteQueue, folder: Path) -> int:
 
 async def look_at_all(queue: SqliteQueue) -> None:
     """Claim what can be claimed outside the free lane, as the first processes to come would."""
-    await queue.steer("free", LaneCommand.PAUSE)
+    await queue.control("free", LaneCommand.PAUSE)
     member = await queue.join(["work"], 10, 60.0)
     while True:
         trip = await member.exchange([], [], WANT)
         if not trip.leases and (trip.next_at is None or trip.next_at > time.time()):
             break
-    await queue.steer("free", LaneCommand.RESUME)
+    await queue.control("free", LaneCommand.RESUME)
     # Its jobs stay with it, running, so that slots stay taken.
     with closing(queue.connect()) as connection:
         connection.execute("UPDATE processes SET lease_until = lease_until + 1000")
@@ -115,7 +115,7 @@ async def test_claim_costs_the_same_with_20000_jobs_of_a_blocked_lane_in_front(
     alone = claim_cost(queue, tmp_path)
     await enqueue(queue, lane)
     if why == "paused":
-        await queue.steer(lane, LaneCommand.PAUSE)
+        await queue.control(lane, LaneCommand.PAUSE)
     for _ in range(2):
         await enqueue(queue, *[lane] * 10_000)
     await look_at_all(queue)

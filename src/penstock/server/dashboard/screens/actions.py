@@ -12,7 +12,7 @@ from penstock.ports.access import AccessStore
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import page, paging
-from penstock.server.dashboard.session import Steering
+from penstock.server.dashboard.session import Controlling
 
 routes = router()
 
@@ -22,12 +22,12 @@ Place = Annotated[str | None, Query(max_length=64)]
 
 
 @routes.get("/actions")
-async def actions(request: Request, visit: Steering, before: Place = None) -> Response:
+async def actions(request: Request, visit: Controlling, before: Place = None) -> Response:
     return page(request, "actions.html", title="Actions", **await _seen(request, before))
 
 
 @routes.get("/live/actions")
-async def actions_live(request: Request, visit: Steering, before: Place = None) -> Response:
+async def actions_live(request: Request, visit: Controlling, before: Place = None) -> Response:
     return live(request, "parts/actions.html", lambda: _seen(request, before))
 
 

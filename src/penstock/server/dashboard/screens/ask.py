@@ -57,8 +57,8 @@ async def asked_live(request: Request, visit: Reading, before: Before = None) ->
 
 
 async def _asked(visit: PageContext, before: str | None) -> dict[str, Any]:
-    tenant = visit.desk.tenant
-    found = await visit.desk.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
+    tenant = visit.tenant_view.tenant
+    found = await visit.tenant_view.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
     shown = found[:PAGE]
     following = shown[-1].id if len(found) > PAGE else None
     return {"answers": shown, **paging("/ask", before, following)}
@@ -69,13 +69,13 @@ async def put_question(request: Request, visit: Writing) -> Response:
     form = await read_form(request)
     try:
         names = [name.strip() for name in form.one("collections").split(",")]
-        await request.app.state.depth.check(visit.desk.tenant)
-        answer = await visit.desk.answers.ask(
+        await request.app.state.depth.check(visit.tenant_view.tenant)
+        answer = await visit.tenant_view.answers.ask(
             form.one("question"),
             sources=form.one("sources", "documents"),
             collections=[name for name in names if name] or None,
             seconds=number(form, "seconds", "Seconds"),
-            tenant=visit.desk.tenant,
+            tenant=visit.tenant_view.tenant,
         )
     except Refused as error:
         return await _form(request, visit, typed(form, *FIELDS), told(error))
@@ -84,21 +84,21 @@ async def put_question(request: Request, visit: Writing) -> Response:
 
 @routes.get("/ask/{answer_id:name}")
 async def answer(request: Request, visit: Reading, answer_id: str) -> Response:
-    seen = await _seen(visit, answer_id, AnswerLog(visit.desk, answer_id))
+    seen = await _seen(visit, answer_id, AnswerLog(visit.tenant_view, answer_id))
     return page(request, "answer.html", title="Answer", **seen)
 
 
 @routes.get("/live/ask/{answer_id:name}")
 async def answer_live(request: Request, visit: Reading, answer_id: str) -> Response:
-    story = AnswerLog(visit.desk, answer_id)
-    await visit.desk.answer(answer_id)  # 404 before the stream begins
+    story = AnswerLog(visit.tenant_view, answer_id)
+    await visit.tenant_view.answer(answer_id)  # 404 before the stream begins
 
     return live(request, "parts/answer.html", lambda: _seen(visit, answer_id, story))
 
 
 async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[str, Any]:
     await story.read_on()  # before the answer: what it cites is stored by then
-    found = (await visit.desk.answer(answer_id)).answer
+    found = (await visit.tenant_view.answer(answer_id)).answer
     cited = cited_evidence(found)
     return {
         "answer": found,
@@ -112,11 +112,11 @@ async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[st
 @routes.post("/ask/{answer_id:name}/cancel")
 async def cancel(request: Request, visit: Writing, answer_id: str) -> Response:
     form, back = await read_form(request), f"/ask/{in_path(answer_id)}"
-    await visit.desk.answer(answer_id)
+    await visit.tenant_view.answer(answer_id)
     if not form.confirmed:
         return confirm(request, "Cancel this question?", form.fields, back)
     async with acting(request, visit.caller, "answer.cancel", named(answer_id)):
-        ended = await visit.desk.answers.cancel(answer_id, tenant=visit.desk.tenant)
+        ended = await visit.tenant_view.answers.cancel(answer_id, tenant=visit.tenant_view.tenant)
     if ended.state is AnswerState.CANCELLED:
         return redirect(back, Flash("good", "Question cancelled."))
     return redirect(back, Flash("bad", f"The question was already {ended.state}."))

@@ -34,8 +34,8 @@ async def dead_letters_live(request: Request, visit: Reading) -> Response:
 
 async def _groups(visit: PageContext) -> dict[str, Any]:
     """Without what nobody should see."""
-    names = visit.desk.app.config.logging.hidden_names
-    found = await visit.desk.dead_groups()
+    names = visit.tenant_view.app.config.logging.hidden_names
+    found = await visit.tenant_view.dead_groups()
     return {"groups": [replace(one, message=hidden(one.message, names)) for one in found]}
 
 

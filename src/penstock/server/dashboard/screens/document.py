@@ -37,8 +37,8 @@ class ChunkCache:
     """The chunks of a document, read again only when it has been published anew: a long one has
     thousands."""
 
-    def __init__(self, desk: TenantView, first: int) -> None:
-        self._desk = desk
+    def __init__(self, tenant_view: TenantView, first: int) -> None:
+        self._tenant_view = tenant_view
         self.first = first - first % CHUNKS
         self._known: tuple[Any, ...] | None = None
         self.all: list[StoredChunk] = []
@@ -47,7 +47,7 @@ class ChunkCache:
         now = (document.generation, document.state, document.finished_at, document.chunks)
         if now != self._known:
             ref = document.ref
-            self.all = await self._desk.documents.chunks(
+            self.all = await self._tenant_view.documents.chunks(
                 ref.id, collection=ref.collection, tenant=ref.tenant
             )
             self._known = now
@@ -65,7 +65,7 @@ async def document(
     collection: Collection = DEFAULT_COLLECTION,
     first: From = 0,
 ) -> Response:
-    seen = await _seen(visit, document_id, collection, ChunkCache(visit.desk, first))
+    seen = await _seen(visit, document_id, collection, ChunkCache(visit.tenant_view, first))
     known = seen["document"]
     return page(request, "document.html", title=f"Document {known.ref.id}", **seen)
 
@@ -78,8 +78,8 @@ async def document_live(
     collection: Collection = DEFAULT_COLLECTION,
     first: From = 0,
 ) -> Response:
-    chunks = ChunkCache(visit.desk, first)
-    await visit.desk.document(document_id, collection)  # 404 before the stream begins
+    chunks = ChunkCache(visit.tenant_view, first)
+    await visit.tenant_view.document(document_id, collection)  # 404 before the stream begins
 
     return live(
         request, "parts/document.html", lambda: _seen(visit, document_id, collection, chunks)
@@ -89,25 +89,25 @@ async def document_live(
 async def _seen(
     visit: PageContext, name: str, collection: str, chunks: ChunkCache
 ) -> dict[str, Any]:
-    desk = visit.desk
-    found = shown_of(await desk.document(name, collection), desk)
+    tenant_view = visit.tenant_view
+    found = shown_of(await tenant_view.document(name, collection), tenant_view)
     await chunks.read(found)
     log = log_of(found.ref)
-    newest = await desk.version(log)
+    newest = await tenant_view.version(log)
     return {
         "document": found,
         "here": at_document(found.ref.id, found.ref.collection),
-        "jobs": await desk.jobs(JobFilter(log=log), JOBS, None),
+        "jobs": await tenant_view.jobs(JobFilter(log=log), JOBS, None),
         "log": log,
-        "changes": await desk.changes(log, max(0, newest - HISTORY), HISTORY),
+        "changes": await tenant_view.changes(log, max(0, newest - HISTORY), HISTORY),
         "chunks": chunks,
         "per_page": CHUNKS,
     }
 
 
-def shown_of(document: Document, desk: TenantView) -> Document:
+def shown_of(document: Document, tenant_view: TenantView) -> Document:
     """Without what nobody should see."""
-    names = desk.app.config.logging.hidden_names
+    names = tenant_view.app.config.logging.hidden_names
     metadata, error = hidden(dict(document.metadata), names), document.error
     return replace(document, metadata=metadata, error=error and hidden(dict(error), names))
 
@@ -116,14 +116,16 @@ def shown_of(document: Document, desk: TenantView) -> Document:
 async def retry(request: Request, visit: Writing, document_id: str) -> Response:
     form = await read_form(request)
     collection = _collection(form)
-    ref = (await visit.desk.document(document_id, collection)).ref
+    ref = (await visit.tenant_view.document(document_id, collection)).ref
     back = at_document(ref.id, ref.collection)
     try:
         async with acting(
             request, visit.caller, "document.retry", ref.id, collection=ref.collection
         ):
-            await request.app.state.depth.check(visit.desk.tenant)
-            await visit.desk.documents.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
+            await request.app.state.depth.check(visit.tenant_view.tenant)
+            await visit.tenant_view.documents.retry(
+                ref.id, collection=ref.collection, tenant=ref.tenant
+            )
     except ValidationError as error:
         return redirect(back, Flash("bad", f"{error}."))
     return redirect(back, Flash("good", "Retrying."))
@@ -132,13 +134,15 @@ async def retry(request: Request, visit: Writing, document_id: str) -> Response:
 @routes.post("/documents/{document_id:name}/delete")
 async def delete(request: Request, visit: Writing, document_id: str) -> Response:
     form = await read_form(request)
-    found = await visit.desk.document(document_id, _collection(form))
+    found = await visit.tenant_view.document(document_id, _collection(form))
     ref = found.ref
     if not form.confirmed:
         ask = f"Delete document {ref.id}, with its original and all its chunks?"
         return confirm(request, ask, form.fields, at_document(ref.id, ref.collection))
     async with acting(request, visit.caller, "document.delete", ref.id, collection=ref.collection):
-        await visit.desk.documents.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
+        await visit.tenant_view.documents.delete(
+            ref.id, collection=ref.collection, tenant=ref.tenant
+        )
     return redirect("/documents", Flash("good", f"Document {ref.id} deleted."))
 
 

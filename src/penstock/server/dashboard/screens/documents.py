@@ -113,14 +113,14 @@ async def documents_live(request: Request, visit: Reading, wanted: JobSelector) 
 
 
 async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]:
-    found = await visit.desk.documents.documents(
-        tenant=visit.desk.tenant,
+    found = await visit.tenant_view.documents.documents(
+        tenant=visit.tenant_view.tenant,
         collection=wanted.collection or None,
         states=wanted.states or None,
         limit=PAGE + 1,
         before=wanted.before,
     )
-    shown = [shown_of(one, visit.desk) for one in found[:PAGE]]
+    shown = [shown_of(one, visit.tenant_view) for one in found[:PAGE]]
     more = len(found) > PAGE
     return {
         "documents": shown,
@@ -138,7 +138,7 @@ async def add(request: Request, visit: Writing) -> Response:
     if require(request, FILES, FORM) == FORM:
         form = await read_form(request)
         try:
-            await request.app.state.depth.check(visit.desk.tenant)
+            await request.app.state.depth.check(visit.tenant_view.tenant)
             document = await _add_one(visit, form)
         except Refused as error:
             return await _screen(
@@ -147,7 +147,7 @@ async def add(request: Request, visit: Writing) -> Response:
         return _accepted([document])
     kept = empty(*FIELDS, collection="default")
     try:
-        async with receive(request, visit.desk) as received:
+        async with receive(request, visit.tenant_view) as received:
             kept |= received.fields
             # What is left empty in a form is sent, too: also a file that nobody has chosen.
             fields = received.fields
@@ -155,7 +155,7 @@ async def add(request: Request, visit: Writing) -> Response:
             if not any(name or blob.size for name, blob in received.files):
                 raise Problem(422, "invalid", "choose a file first")
             new = received.said()
-            await request.app.state.depth.check(visit.desk.tenant)
+            await request.app.state.depth.check(visit.tenant_view.tenant)
             accepted = await received.accept(new)
     except Refused as error:
         if wants_json(request):
@@ -168,7 +168,7 @@ async def add(request: Request, visit: Writing) -> Response:
 
 
 async def _add_one(visit: PageContext, form: Form) -> Document:
-    documents, tenant = visit.desk.documents, visit.desk.tenant
+    documents, tenant = visit.tenant_view.documents, visit.tenant_view.tenant
     name, title = form.one("id") or None, form.one("title")[:TITLE_LIMIT]
     collection = form.one("collection") or "default"
     if form.one("what") == "url":

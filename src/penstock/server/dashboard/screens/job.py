@@ -30,14 +30,16 @@ async def job(request: Request, visit: Reading, job_id: str) -> Response:
 
 @routes.get("/live/jobs/{job_id:name}")
 async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
-    await visit.desk.job(job_id)  # 404 before the stream begins
+    await visit.tenant_view.job(job_id)  # 404 before the stream begins
 
     return live(request, "parts/job.html", lambda: _seen(visit, job_id))
 
 
 async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
-    found = hidden_job(await visit.desk.job(job_id), visit.desk.app.config.logging.hidden_names)
-    life = steps(found, visit.desk.app.queue.now())
+    found = hidden_job(
+        await visit.tenant_view.job(job_id), visit.tenant_view.app.config.logging.hidden_names
+    )
+    life = steps(found, visit.tenant_view.app.queue.now())
     return {
         "job": found,
         "steps": life,
@@ -51,7 +53,7 @@ async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
 async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
     form = await read_form(request)
     act, back = act_of(form.one("what")), f"/jobs/{in_path(job_id)}"
-    await visit.desk.job(job_id)
+    await visit.tenant_view.job(job_id)
     if act in DESTROYS and not form.confirmed:
         return confirm(request, f"{VERBS[act]} this job?", form.fields, back)
     flash = await change(request, visit, act, JobFilter(ids=[job_id]))
@@ -62,7 +64,7 @@ async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
 @routes.post("/jobs/{job_id:name}/rerun")
 async def rerun(request: Request, visit: Writing, job_id: str) -> Response:
     async with acting(request, visit.caller, "job.rerun", named(job_id)) as deed:
-        await request.app.state.depth.check(visit.desk.tenant)
-        new = await visit.desk.rerun(job_id)
+        await request.app.state.depth.check(visit.tenant_view.tenant)
+        new = await visit.tenant_view.rerun(job_id)
         deed.detail["new"] = new.id
     return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "New job enqueued."))

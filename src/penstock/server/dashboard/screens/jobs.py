@@ -119,7 +119,7 @@ async def _list(
     """A page of the list. While it is open it begins with the job that was at its `top`: what is
     newer is counted and not shown, so that nothing moves under the reader's hand."""
     where = wanted.where()
-    found = await visit.desk.jobs(where, PAGE + 1, before)
+    found = await visit.tenant_view.jobs(where, PAGE + 1, before)
     newer, more = 0, False
     if top is not None and before is None:
         ids = [job.id for job in found]
@@ -127,9 +127,9 @@ async def _list(
             newer = ids.index(top)
             found = found[newer:]
             if newer and found:
-                found += await visit.desk.jobs(where, newer, found[-1].id)
+                found += await visit.tenant_view.jobs(where, newer, found[-1].id)
         elif len(found) > PAGE:  # all on this page are newer, or it does not match any more
-            older = await visit.desk.jobs(where, PAGE + 1, top)
+            older = await visit.tenant_view.jobs(where, PAGE + 1, top)
             if older:
                 found, newer, more = older, PAGE, True
     shown = [_line(visit, job) for job in found[:PAGE]]
@@ -147,7 +147,7 @@ async def _list(
 def _line(visit: PageContext, job: Job) -> Job:
     """What the list tells of a job, without what nobody should see."""
     short = replace(job, payload={}, result=None, history=[], lines=[])
-    return hidden_job(short, visit.desk.app.config.logging.hidden_names)
+    return hidden_job(short, visit.tenant_view.app.config.logging.hidden_names)
 
 
 def _older(wanted: JobSelection, shown: list[Job], found: list[Job]) -> str | None:

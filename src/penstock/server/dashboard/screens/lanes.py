@@ -15,7 +15,7 @@ from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, page, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Steering, read_form
+from penstock.server.dashboard.session import Controlling, PageContext, Reading, read_form
 from penstock.server.problems import Problem
 
 routes = router()
@@ -50,7 +50,7 @@ async def lanes_live(request: Request, visit: Reading) -> Response:
 
 
 async def _all(visit: PageContext) -> dict[str, Any]:
-    seen = await visit.desk.lanes(hosts=visit.may_steer)
+    seen = await visit.tenant_view.lanes(hosts=visit.may_control)
     first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MAX_LANES]
     chosen = {lane.name for lane in first}
     return {
@@ -76,7 +76,7 @@ async def lane_live(request: Request, visit: Reading, name: str) -> Response:
 
 
 async def _one(request: Request, visit: PageContext, name: str) -> dict[str, Any]:
-    seen = await visit.desk.lanes(hosts=visit.may_steer)
+    seen = await visit.tenant_view.lanes(hosts=visit.may_control)
     for found in seen:
         if found.name == name:
             children = [other.name for other in seen if other.parent == name]
@@ -85,27 +85,27 @@ async def _one(request: Request, visit: PageContext, name: str) -> dict[str, Any
     raise LaneNotFound(name)
 
 
-@routes.post("/lanes/{name:name}/steer")
-async def steer(request: Request, visit: Steering, name: str) -> Response:
+@routes.post("/lanes/{name:name}/control")
+async def control(request: Request, visit: Controlling, name: str) -> Response:
     form = await read_form(request)
     try:
         what = LaneCommand(form.one("what"))
     except ValueError:
         raise Problem(422, "invalid", "unknown action; there are: pause, resume, reset") from None
     async with acting(request, visit.caller, f"lane.{what.value}", name):
-        await visit.desk.app.steer_lane(name, what)
+        await visit.tenant_view.app.control_lane(name, what)
     return redirect(f"/lanes/{in_path(name)}", Flash("good", f"Lane {name} {STEERED[what]}."))
 
 
 @routes.post("/lanes/{name:name}/limits")
-async def limit(request: Request, visit: Steering, name: str) -> Response:
+async def limit(request: Request, visit: Controlling, name: str) -> Response:
     """Override the limits; an empty field keeps the configured value."""
     form, back = await read_form(request), f"/lanes/{in_path(name)}"
     try:
         wanted = {key: _figure(key, form.one(key)) for key in LIMITS}
         given = any(value is not None for value in wanted.values())
         async with acting(request, visit.caller, "lane.limit", name, limits=wanted):
-            await visit.desk.app.limit_lane(name, wanted if given else None)
+            await visit.tenant_view.app.limit_lane(name, wanted if given else None)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"Limits not changed: {error}."))
     said = "Limits updated." if given else "Limits reset to the configured values."

@@ -34,9 +34,9 @@ async def overview_live(request: Request, visit: Reading) -> Response:
 
 
 async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
-    state, admin = request.app.state, visit.may_steer
-    seen = await seen_by(visit.desk, state.looks, admin=admin)
-    lanes = await visit.desk.lanes(hosts=admin)
+    state, admin = request.app.state, visit.may_control
+    seen = await seen_by(visit.tenant_view, state.looks, admin=admin)
+    lanes = await visit.tenant_view.lanes(hosts=admin)
     busy = sorted(lanes, key=lambda lane: (-lane.in_flight - lane.waiting, lane.name))
     kinds = sorted(seen.kinds, key=lambda one: (-_unfinished(one), one.kind))
     return {

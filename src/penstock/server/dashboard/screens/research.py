@@ -47,8 +47,8 @@ async def tasks_live(request: Request, visit: Reading, before: Before = None) ->
 
 
 async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
-    tenant = visit.desk.tenant
-    found = await visit.desk.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
+    tenant = visit.tenant_view.tenant
+    found = await visit.tenant_view.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
     shown = found[:PAGE]
     following = shown[-1].task_id if len(found) > PAGE else None
     return {"tasks": shown, **paging("/research", before, following)}
@@ -58,11 +58,11 @@ async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
 async def create(request: Request, visit: Writing) -> Response:
     form = await read_form(request)
     try:
-        task = await visit.desk.research.create(
+        task = await visit.tenant_view.research.create(
             form.one("question"),
             budget_pages=whole_number(form, "budget_pages", "Pages"),
             budget_seconds=number(form, "budget_seconds", "Seconds"),
-            tenant=visit.desk.tenant,
+            tenant=visit.tenant_view.tenant,
         )
     except Refused as error:
         return await _screen(request, visit, typed(form, *FIELDS), told(error))

@@ -33,9 +33,9 @@ async def search(
         try:
             result = await while_connected(
                 request.receive,
-                visit.desk.documents.search(
+                visit.tenant_view.documents.search(
                     q,
-                    tenant=visit.desk.tenant,
+                    tenant=visit.tenant_view.tenant,
                     collections=[collection] if collection else None,
                     limit=FOUND,
                 ),

@@ -64,7 +64,7 @@ def providers_of(
 
 @routes.get("/research/{task_id:name}")
 async def task(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
-    providers = list(visit.desk.research.providers)
+    providers = list(visit.tenant_view.research.providers)
     fields = {"queries": "", "max_results": str(RESULTS), "priority": "medium"}
     return await _screen(request, visit, task_id, fields, providers, None, first)
 
@@ -86,7 +86,7 @@ async def _screen(
         typed=fields,
         chosen=chosen,
         wrong=wrong,
-        providers=visit.desk.research.known,
+        providers=visit.tenant_view.research.known,
         priorities=[(one.name.lower(), one.name.lower()) for one in sorted(Priority)],
         limits={"queries": MAX_QUERIES, "results": MAX_RESULTS},
         formats=FORMATS,
@@ -96,16 +96,16 @@ async def _screen(
 
 @routes.get("/live/research/{task_id:name}")
 async def task_live(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
-    await visit.desk.task(task_id, limit=0)  # 404 before the stream begins
+    await visit.tenant_view.task(task_id, limit=0)  # 404 before the stream begins
 
     return live(request, "parts/task.html", lambda: _seen(visit, task_id, first))
 
 
 async def _seen(visit: PageContext, task_id: str, first: int) -> dict[str, Any]:
-    view: TaskView = await visit.desk.task(task_id, limit=MAX_LISTED)
+    view: TaskView = await visit.tenant_view.task(task_id, limit=MAX_LISTED)
     works = view.results[first : first + PAGE]
     if first + PAGE > MAX_LISTED:
-        works = (await visit.desk.task(task_id, limit=PAGE, cursor=str(first))).results
+        works = (await visit.tenant_view.task(task_id, limit=PAGE, cursor=str(first))).results
     done, _, every = view.progress.partition("/")
     here = f"/research/{in_path(task_id)}"
     return {
@@ -132,14 +132,14 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
     chosen = form.all("provider")
     try:
         most = whole_number(form, "max_results", "Results per query")
-        await request.app.state.depth.check(visit.desk.tenant)
-        queued = await visit.desk.research.queue_searches(
+        await request.app.state.depth.check(visit.tenant_view.tenant)
+        queued = await visit.tenant_view.research.queue_searches(
             task_id,
             [line for line in lines if line.strip()],
             max_results=RESULTS if most is None else most,
             priority=_priority(form),
             providers=chosen,
-            tenant=visit.desk.tenant,
+            tenant=visit.tenant_view.tenant,
         )
     except Refused as error:
         problem = told(error)
@@ -165,11 +165,13 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
     mode: Any = form.one("mode")
     if mode not in STOPS:
         raise Problem(422, "invalid", f"mode is {' or '.join(STOPS)}")
-    await visit.desk.task(task_id, limit=0)
+    await visit.tenant_view.task(task_id, limit=0)
     if not form.confirmed:
         return confirm(request, STOPS[mode], form.fields, back)
     async with acting(request, visit.caller, "task.stop", named(task_id), mode=mode):
-        stopped = await visit.desk.research.stop(task_id, mode=mode, tenant=visit.desk.tenant)
+        stopped = await visit.tenant_view.research.stop(
+            task_id, mode=mode, tenant=visit.tenant_view.tenant
+        )
     if not stopped.resumable:
         return redirect(back, Flash("bad", f"Nothing to stop: the task is {stopped.status}."))
     said = f"Stopped: {stopped.searches_done} searches done, {stopped.searches_left}"
@@ -181,15 +183,15 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
 async def resume(request: Request, visit: Writing, task_id: str) -> Response:
     await read_form(request)
     async with acting(request, visit.caller, "task.resume", named(task_id)):
-        await request.app.state.depth.check(visit.desk.tenant)
-        resumed = await visit.desk.research.resume(task_id, tenant=visit.desk.tenant)
+        await request.app.state.depth.check(visit.tenant_view.tenant)
+        resumed = await visit.tenant_view.research.resume(task_id, tenant=visit.tenant_view.tenant)
     said = f"Resumed: {resumed.queued} searches queued."
     return redirect(f"/research/{in_path(task_id)}", Flash("good", said))
 
 
 @routes.get("/research/{task_id:name}/export")
 async def export(request: Request, visit: Reading, task_id: str, format: Format) -> Response:  # noqa: A002
-    return await exported(visit.desk, task_id, format)
+    return await exported(visit.tenant_view, task_id, format)
 
 
 @routes.get("/research/{task_id:name}/page")
@@ -202,8 +204,8 @@ async def read_page(
     cursor: Annotated[str | None, Query(max_length=512)] = None,
 ) -> Response:
     """The text of a page that was read for the task."""
-    view = await visit.desk.task(task_id, limit=0)
-    found = await visit.desk.research.page(
-        document, collection=collection, limit=TEXT, cursor=cursor, tenant=visit.desk.tenant
+    view = await visit.tenant_view.task(task_id, limit=0)
+    found = await visit.tenant_view.research.page(
+        document, collection=collection, limit=TEXT, cursor=cursor, tenant=visit.tenant_view.tenant
     )
     return page(request, "task_page.html", title="Page", view=view, found=found)

@@ -1,4 +1,4 @@
-"""A span of text that a finder found."""
+"""The kinds of personal data, and the span of text that a finder yields."""
 
 from __future__ import annotations
 

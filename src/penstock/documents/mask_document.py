@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.documents.chunk_text import Uncut
 from penstock.documents.mask import Masked, Masker
 from penstock.documents.parsed import Heading, PageSpan, Parsed, Table
+from penstock.documents.stored_chunks import Uncut
 from penstock.model.document import NewChunk, Staged
 
 MARKUP = 16

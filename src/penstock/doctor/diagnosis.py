@@ -1,4 +1,4 @@
-"""A diagnosis of one part."""
+"""The diagnosis of one part: ok, a warning, broken or skipped, with advice."""
 
 from __future__ import annotations
 

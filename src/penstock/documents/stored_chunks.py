@@ -1,4 +1,4 @@
-"""Splits masked text into chunks as they are stored.
+"""Makes chunks of masked text ready to be stored: hash, terms, script.
 
 It is done by the parser's children. In a thread of the worker process it would take the interpreter
 from all others, the one that commits included, for 10 ms a document.

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from penstock.documents.chunk import ChunkSettings
-from penstock.documents.chunk_text import Uncut
 from penstock.documents.parsed import Heading, PageSpan, Parsed, Table
+from penstock.documents.stored_chunks import Uncut
 from penstock.model.document import NewChunk, Staged
 
 Frame = tuple[dict[str, Any], bytes]

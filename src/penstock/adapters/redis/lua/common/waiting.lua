@@ -1,4 +1,4 @@
--- How the line of a lane is served: the twin of penstock/lanes/line.py.
+-- Chooses among the jobs that wait in a lane: the twin of penstock/lanes/waiting.py.
 
 local TRIAL_CHOICE = 40
 

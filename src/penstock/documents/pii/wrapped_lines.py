@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from penstock.documents.pii.card import find_cards
 from penstock.documents.pii.iban import find_ibans
+from penstock.documents.pii.kinds import Finder, PiiSpan
 from penstock.documents.pii.national_id import find_my_numbers, find_resident_numbers
 from penstock.documents.pii.phone import find_phones
 from penstock.documents.pii.social_security import find_social_security_numbers
-from penstock.documents.pii.span import Finder, PiiSpan
 
 _FINDERS: tuple[Finder, ...] = (
     find_ibans,

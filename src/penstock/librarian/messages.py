@@ -1,4 +1,4 @@
-"""Converts errands and rounds to messages, and validates incoming ones."""
+"""Converts search errands and their rounds to and from gRPC messages, and validates those."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- needs: base lines jobs lane_state breaker lanes
--- Pause, resume or reset a lane; 0 when there is no such lane. The twin of `steer` in
+-- Pause, resume or reset a lane; 0 when there is no such lane. The twin of `control` in
 -- penstock/lanes/view.py.
 
 local lane = lanes.load(ask.lane)

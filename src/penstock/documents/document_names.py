@@ -1,4 +1,4 @@
-"""Checks and masks names, titles and metadata of documents."""
+"""Checks and masks the names, titles and metadata of documents."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Scopes of requests to services that have a lane: through the membership of the process's
-workers, or through its own if it has none."""
+"""Opens request scopes: through the membership of the process's workers, or through its own if it
+has none."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class RequestScopes:
         deadline = self._queue.now() + seconds
         working = next((one for one in self._known if one.receives), None)
         member = working or await self._member()
-        with member.visiting(tenant, deadline) as visit:
-            yield visit
+        with member.request_scope(tenant, deadline) as scope:
+            yield scope
 
     async def _member(self) -> JobOrchestrator:
         # In a task of its own: whoever asked first may have no time to see it through.
         if self._own is None or (self._own.done() and self._own.exception() is not None):
-            self._own = asyncio.create_task(self._join(), name="penstock-visitors")
+            self._own = asyncio.create_task(self._join(), name="penstock-request-scopes")
         return await asyncio.shield(self._own)
 
     async def _join(self) -> JobOrchestrator:

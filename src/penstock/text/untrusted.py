@@ -1,4 +1,4 @@
-"""Fences untrusted text for models.
+"""Delimits untrusted text for models.
 
 A page can say "ignore what you were told". No wording makes a model immune to that; a fence makes
 it plain where such text begins and ends. Its mark is made anew each time, so nobody who writes a

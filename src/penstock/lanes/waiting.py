@@ -1,4 +1,4 @@
-"""Serves the waiting jobs of a lane: which jobs, with which permit, and when to check again."""
+"""Chooses among the jobs that wait in a lane: which start, with what permit, when to look again."""
 
 from __future__ import annotations
 
