@@ -51,7 +51,8 @@ def mcp_page() -> str:
 
 
 def _tool(tool: Tool) -> str:
-    scope = "write" if get_type_hints(tool.fn, include_extras=True)["tenant_view"] == WriteAccess else "read"
+    hints = get_type_hints(tool.fn, include_extras=True)
+    scope = "write" if hints["tenant_view"] == WriteAccess else "read"
     return "\n\n".join(
         [
             f"## {tool.name}",
