@@ -14,7 +14,7 @@ PEERS_STAMP := $(PEERS)/.setup-stamp
 CODE := $(wildcard src tests examples benchmarks tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready demo run test coverage check types style bench chaos proof docs lock proto clean
+.PHONY: help setup ready demo run test coverage check types style bench simulate chaos proof docs lock proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,11 @@ $(PEERS_STAMP): requirements/bench.txt $(UV)
 	$(UV) pip sync --quiet --python $(PEERS)/bin/python --require-hashes --compile-bytecode --link-mode copy \
 		requirements/bench.txt
 	@touch $@
+
+# SEEDS=N tries the seeds 0 to N-1, SEEDS=FIRST:END those, SEEDS=N:N+1 one.
+SEEDS ?= 2000
+simulate: setup ## simulate the engine under faults from a seed
+	$(BIN)/python -m tests.simulation $(SEEDS)
 
 chaos: setup ## kill things for longer than `make test` does
 	failed=0; \

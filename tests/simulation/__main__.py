@@ -1,4 +1,4 @@
-"""`python -m tests.simulation FIRST END`: simulate the engine under these seeds, on all cores."""
+"""`python -m tests.simulation [FIRST:]END`: simulate the engine under these seeds, on all cores."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def run(first: int, end: int) -> tuple[int, int, int, int, str]:
     try:
         report = simulate(app, scenario, seeds=range(first, end), check=check, reset=receiver.clear)
     except SimulationFailed as failure:
-        text = str(failure).rpartition("\n")[0]
-        return 0, 0, 0, 0, f"{text}\nreplay it: make simulate SEEDS={failure.seed}"
+        text, one = str(failure).rpartition("\n")[0], failure.seed
+        return 0, 0, 0, 0, f"{text}\nreplay it: make simulate SEEDS={one}:{one + 1}"
     return report.seeds, report.faults, report.jobs, report.steps, ""
 
 
@@ -30,9 +30,8 @@ def main(first: int, end: int) -> int:
     failures: list[str] = []
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(parts))) as pool:
         for counts in pool.map(run, *zip(*parts, strict=True)):
-            seeds, faults, jobs, steps = (
-                one + more for one, more in zip((seeds, faults, jobs, steps), counts, strict=False)
-            )
+            seeds, faults = seeds + counts[0], faults + counts[1]
+            jobs, steps = jobs + counts[2], steps + counts[3]
             if counts[4]:
                 failures.append(counts[4])
             if sys.stderr.isatty():
@@ -48,8 +47,5 @@ def main(first: int, end: int) -> int:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1] if len(sys.argv) > 1 else "2000"
-    low, _, high = given.partition(":")
-    if high:
-        sys.exit(main(int(low), int(high)))
-    sys.exit(main(int(low), int(low) + 1) if "--one" in sys.argv else main(0, int(low)))
+    first, _, end = sys.argv[1].rpartition(":")
+    sys.exit(main(int(first or 0), int(end)))

@@ -44,8 +44,6 @@ thread_event = threading.Event
 """What one thread tells another."""
 thread_pool = ThreadPoolExecutor
 """So many threads, of a name, for calls that block."""
-http_transport: Callable[[], Any] = lambda: None
-"""How HTTP requests leave the process; None: over the network."""
 start_ticking = Ticking
 """See `Ticking`."""
 start_batches = Batches
@@ -55,6 +53,11 @@ start_batches = Batches
 def start_thread(target: Callable[[], None], name: str) -> None:
     """Run it in a thread that does not keep the process from ending."""
     threading.Thread(target=target, name=name, daemon=True).start()
+
+
+def http_transport() -> Any:
+    """How HTTP requests leave the process; None: over the network."""
+    return None
 
 
 def try_lock(fd: int) -> bool:

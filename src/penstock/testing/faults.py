@@ -46,7 +46,7 @@ class Fault:
 
 
 def draw_faults(
-    seed: int, kinds: Collection[FaultKind], span: float, most: int = 6
+    seed: int, kinds: Collection[FaultKind], span: float, most: int = 8
 ) -> Sequence[Fault]:
     """The faults of a seed, in the order they happen: none to `most`, within `span` seconds."""
     chance = random.Random(f"faults {seed}")  # noqa: S311 (it is to be predictable)

@@ -55,6 +55,8 @@ class History:
     """Jobs that somebody was told are stored: id to kind."""
     keys: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """Idempotency keys, by tenant and kind, to the job that they stand for."""
+    settled: set[tuple[str, int]] = field(default_factory=set)
+    """Leases, by job and token, that somebody has told the outcome of."""
     wrong: list[str] = field(default_factory=list)
     """What was found to be wrong while it ran."""
 
@@ -80,13 +82,15 @@ class History:
             "SELECT id, before, after, token_before, token FROM changes_of_jobs ORDER BY number"
         )
         for job, before, after, token_before, token in rows:
-            if after != before and (before, after) not in LEGAL:
+            if before in FINAL and (before, after) not in LEGAL:
+                found.append(f"job {job} was {before} and ended again: {after}")
+            elif after != before and (before, after) not in LEGAL:
                 found.append(f"job {job} went from {before} to {after}")
             claimed = before == "queued" and after == "running"
             if claimed and token != token_before + 1:
                 found.append(f"job {job} was claimed without a new token")
-            if after in FINAL and after != before and token != token_before:
-                found.append(f"job {job} got another token as it ended")
+            if after == "completed" and (job, token) not in self.settled:
+                found.append(f"job {job} was completed by a run that did not hold it any more")
         return found
 
     def told(self, connection: sqlite3.Connection, jobs: Sequence[str] = ()) -> str:

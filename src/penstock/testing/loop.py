@@ -24,8 +24,12 @@ LONGEST_BURST = 8
 """Callbacks of one process in a row, at most: what a scheduler gives it before its next turn."""
 
 
+MOST_STEPS = 100_000
+"""Callbacks of a simulation; some thousands are usual."""
+
+
 class Stuck(Exception):
-    """Nobody has anything to do, and nobody waits for a time."""
+    """Nobody has anything to do and nobody waits for a time, or all are busy without an end."""
 
 
 class SimulatedProcess:
@@ -200,7 +204,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     with suppress(RuntimeError):  # one that awaits in a `finally` block
-                        context.run(task.get_coro().close)  # type: ignore[union-attr]
+                        context.run(task.get_coro().close)
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -225,6 +229,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _turn(self, until: float) -> bool:
         """Give one process its turn; False when the time is over."""
+        if self.steps > MOST_STEPS:
+            raise Stuck(f"livelock: {self.steps:,} callbacks, and no end")
         self._wake()
         if not self._with_work:
             at = min(
@@ -255,7 +261,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             handle = process.ready.popleft()
             self.steps += 1
             self.clock += STEP_SECONDS
-            if not handle._cancelled:  # type: ignore[attr-defined]
+            if not handle._cancelled:
                 handle._run()
             if process.frozen_until > self.clock:
                 return
@@ -270,6 +276,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 self._with_work.append(process)
         while self._timers and self._timers[0][0] <= self.clock:
             timer = heapq.heappop(self._timers)[2]
-            if timer._cancelled:  # type: ignore[attr-defined]
+            if timer._cancelled:
                 continue
             self._add(timer)

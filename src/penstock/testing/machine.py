@@ -36,7 +36,7 @@ class Machine:
     def __init__(self, seed: int, folder: Path) -> None:
         self.chance = random.Random(seed)  # noqa: S311 (it is to be predictable)
         self.folder = folder
-        self.loop = SimulatedLoop(self.chance, self._bury)
+        self.loop = SimulatedLoop(self.chance, self._bury)  # type: ignore[abstract]
         self.processes: list[SimulatedProcess] = []
         self.wakeups: list[SimulatedWakeups] = []
         self.clock_jump = 0.0

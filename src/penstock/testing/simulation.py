@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
+import tempfile
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 
+from penstock.adapters.sqlite.member import SqliteMember
 from penstock.app import Penstock
 from penstock.errors import ConfigError
 from penstock.model.job import Job
-from penstock.ports.queue import NewJobs
+from penstock.ports.lanes import Returned
+from penstock.ports.queue import Exchange, Inbox, NewJobs, Progress, Settlement, Want
 from penstock.testing.faults import Fault, FaultKind, draw_faults
 from penstock.testing.history import History, record
 from penstock.testing.loop import SimulatedProcess, Stuck, current
 from penstock.testing.machine import Machine, SimulatedQueue, scratch_folder
 
-FAULT_SECONDS = 20.0
+FAULT_SECONDS = 10.0
 """Faults happen within this time."""
-RECOVERY_SECONDS = 600.0
+RECOVERY_SECONDS = 60.0
 """After the last fault, everything has to be done within this time."""
 
-AHEAD = 100.0
+AHEAD = 10.0
 """How far the clock is set ahead for each second that this lasts."""
 
 Scenario = Callable[[Penstock], Awaitable[None]]
@@ -42,7 +47,7 @@ class SimulationFailed(AssertionError):
         self.faults = faults
         self.found = found
         text = [f"seed {seed}: {found[0]}", *(f"  also: {more}" for more in found[1:])]
-        text += ["faults that it takes:", *(f"  {fault}" for fault in faults or ["none"])]
+        text += ["faults that it takes:", *(f"  {fault}" for fault in faults or ("none",))]
         text += ["history:", told, f"replay it: simulate(..., seeds=[{seed}])"]
         super().__init__("\n".join(text))
 
@@ -69,6 +74,34 @@ class RecordingQueue(SimulatedQueue):
         jobs = await super().enqueue(batch, conn)
         self._history.accept(jobs)
         return jobs
+
+    async def join(
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
+    ) -> RecordingMember:
+        member = RecordingMember(self, kinds, max_workers, lease_seconds, inbox)
+        member.settled = self._history.settled
+        await member.join()
+        return member
+
+
+class RecordingMember(SqliteMember):
+    """The membership of a simulated process, which notes what it settles."""
+
+    settled: set[tuple[str, int]]
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        progress: Sequence[Progress],
+        want: Want | None,
+        returned: Sequence[Returned] = (),
+    ) -> Exchange:
+        self.settled |= {(one.lease.id, one.lease.token) for one in settlements}
+        return await super().exchange(settlements, progress, want, returned)
 
 
 class Simulation:
@@ -97,8 +130,8 @@ class Simulation:
         self._workers: list[SimulatedProcess | None] = [None] * workers
         self._started = 0
         self._outages: dict[str, tuple[float, int]] = {}
-        record(self.machine.connection, lambda: self.machine.loop.clock - self._begun)
         self._begun = self.machine.loop.clock
+        record(self.machine.connection, lambda: self.machine.loop.clock - self._begun)
 
     def run(self) -> list[str]:
         """Run it to its end; what was wrong, in words."""
@@ -294,6 +327,7 @@ def simulate(
     check: Check | None = None,
     reset: Callable[[], None] | None = None,
     respond: Respond | None = None,
+    shrink: bool = True,
 ) -> SimulationReport:
     """Run an app under each of these seeds, and raise SimulationFailed for the first that breaks
     a promise.
@@ -302,63 +336,66 @@ def simulate(
     jobs on a virtual clock, under `faults` that the seed decides. When all jobs are finished,
     `check` is given them, and raises AssertionError for what must not be. `reset` is called before
     each seed, to clear what the handlers keep in memory. `respond` answers the requests that
-    handlers make with `ctx.http`.
+    handlers make with `ctx.http`. With `shrink` the faults that a failure does not take are left
+    out of what is told.
     """
     tried = happened = jobs = steps = 0
     with scratch_folder() as scratch, _quiet():
+
+        def attempt(seed: int, faults: Sequence[Fault], *, tell: bool = False) -> Outcome:
+            if reset is not None:
+                reset()
+            folder = Path(tempfile.mkdtemp(dir=scratch))
+            simulation = Simulation(
+                app,
+                scenario,
+                seed,
+                folder,
+                faults=faults,
+                workers=workers,
+                check=check,
+                respond=respond,
+            )
+            try:
+                found = simulation.run()
+                accepted = len(simulation.history.accepted)
+                told = simulation.told() if tell else ""
+                return Outcome(found, accepted, simulation.machine.loop.steps, told)
+            finally:
+                simulation.close()
+                shutil.rmtree(folder)
+
         for seed in range(seeds) if isinstance(seeds, int) else seeds:
             drawn = draw_faults(seed, faults, FAULT_SECONDS)
-
-            def attempt(taken: Sequence[Fault], seed: int = seed) -> tuple[Simulation, list[str]]:
-                if reset is not None:
-                    reset()
-                nonlocal tried
-                tried += 1
-                simulation = Simulation(
-                    app,
-                    scenario,
-                    seed,
-                    _new_folder(scratch, tried),
-                    faults=taken,
-                    workers=workers,
-                    check=check,
-                    respond=respond,
-                )
-                return simulation, simulation.run()
-
-            simulation, found = attempt(drawn)
+            outcome = attempt(seed, drawn)
+            if outcome.found:
+                taken = _fewest(drawn, partial(attempt, seed)) if shrink else drawn
+                outcome = attempt(seed, taken, tell=True)
+                raise SimulationFailed(seed, taken, outcome.found, outcome.told)
+            tried += 1
             happened += len(drawn)
-            jobs += len(simulation.history.accepted)
-            steps += simulation.machine.loop.steps
-            if found:
-                simulation.close()
-                simulation, found, taken = _shrunk(attempt, list(drawn))
-                told = simulation.told()
-                simulation.close()
-                raise SimulationFailed(seed, taken, found, told)
-            simulation.close()
+            jobs += outcome.jobs
+            steps += outcome.steps
     return SimulationReport(tried, happened, jobs, steps)
 
 
-def _shrunk(
-    attempt: Callable[[Sequence[Fault]], tuple[Simulation, list[str]]], faults: list[Fault]
-) -> tuple[Simulation, list[str], list[Fault]]:
+class Outcome(NamedTuple):
+    """What came of one simulation."""
+
+    found: list[str]
+    jobs: int
+    steps: int
+    told: str
+
+
+def _fewest(faults: Sequence[Fault], attempt: Callable[[Sequence[Fault]], Outcome]) -> list[Fault]:
     """Leave out the faults that it does not take."""
     kept = list(faults)
     for fault in faults:
         fewer = [one for one in kept if one is not fault]
-        simulation, found = attempt(fewer)
-        simulation.close()
-        if found:
+        if attempt(fewer).found:
             kept = fewer
-    simulation, found = attempt(kept)
-    return simulation, found, kept
-
-
-def _new_folder(scratch: Path, number: int) -> Path:
-    folder = scratch / str(number)
-    folder.mkdir()
-    return folder
+    return kept
 
 
 @contextmanager

@@ -1,0 +1,103 @@
+"""The engine under a virtual clock and faults from a seed; and that this finds what it should."""
+
+import asyncio
+import os
+from collections import Counter
+
+import pytest
+
+from penstock import Job, JobContext, Penstock
+from penstock.testing import FaultKind, SimulationFailed, simulate
+from penstock.testing.faults import draw_faults
+from tests.simulation.planted_bugs import BUGS, found
+from tests.simulation.workload import app, check, receiver, scenario
+
+SEEDS = 400
+"""`make simulate` tries more."""
+TOGETHER = 50
+NOW_AND_THEN = 60
+"""Seeds in which each planted bug is looked for."""
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
+def test_no_seed_breaks_a_promise(first: int) -> None:
+    seeds = range(first, first + TOGETHER)
+    report = simulate(app, scenario, seeds=seeds, check=check, reset=receiver.clear)
+    assert report.seeds == TOGETHER
+    assert report.jobs > TOGETHER
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_bug_that_is_put_back_is_found(bug: str) -> None:
+    assert any(found(bug, seed) for seed in range(NOW_AND_THEN))
+
+
+def _charging(safe: bool) -> tuple[Penstock, Counter[str]]:
+    shop = Penstock("sqlite:///simulated.db", lease_seconds=3.0, retry_base_seconds=0.1)
+    charged: Counter[str] = Counter()
+
+    @shop.job("charge")
+    async def charge(ctx: JobContext, order: str) -> None:
+        await asyncio.sleep(0.1)
+        if not (safe and charged[order]):  # the bank knows the order, and charges it once
+            charged[order] += 1
+        await asyncio.sleep(0.1)  # here a crash repeats the charge
+
+    return shop, charged
+
+
+async def _order(app: Penstock) -> None:
+    jobs = [await app.enqueue("charge", {"order": f"order {n}"}, key=str(n)) for n in range(5)]
+    for job in jobs:
+        await app.wait(job.id)
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_handler_that_charges_twice_is_found(safe: bool) -> None:
+    shop, charged = _charging(safe)
+
+    def once(jobs: list[Job]) -> None:
+        twice = [order for order, times in charged.items() if times > 1]
+        assert not twice, f"{twice[0]} was charged {charged[twice[0]]} times"
+
+    def run() -> None:
+        simulate(shop, _order, seeds=100, check=once, reset=charged.clear)
+
+    if safe:
+        run()
+        return
+    with pytest.raises(SimulationFailed, match="was charged 2 times") as failure:
+        run()
+    seed, faults = failure.value.seed, failure.value.faults
+    assert len(faults) == 1, "the others were left out"
+    assert f"seeds=[{seed}]" in str(failure.value)
+    with pytest.raises(SimulationFailed) as again:
+        simulate(shop, _order, seeds=[seed], check=once, reset=charged.clear)
+    assert str(again.value) == str(failure.value)
+
+
+def test_without_faults_nothing_is_repeated() -> None:
+    shop, charged = _charging(safe=False)
+    simulate(shop, _order, seeds=20, faults=(), reset=charged.clear)
+    assert set(charged.values()) == {1}
+
+
+def test_faults_of_a_seed_are_the_same_in_every_process() -> None:
+    assert [str(one) for one in draw_faults(7, frozenset(FaultKind), 10.0)] == [
+        str(one) for one in draw_faults(7, frozenset(FaultKind), 10.0)
+    ]
+    assert os.environ.get("PYTHONHASHSEED") != "0", "the order of sets must not matter"
+
+
+def test_hours_pass_in_no_time() -> None:
+    shop = Penstock("sqlite:///simulated.db")
+
+    @shop.job("long", timeout=90_000.0)
+    async def long(ctx: JobContext) -> None:
+        await asyncio.sleep(100.0)
+
+    async def order(app: Penstock) -> None:
+        job = await app.enqueue("long", delay=20.0)
+        await app.wait(job.id)
+
+    simulate(shop, order, seeds=1, faults=())
