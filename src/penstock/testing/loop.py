@@ -14,7 +14,7 @@ import sys
 from asyncio.events import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
@@ -26,6 +26,10 @@ LONGEST_BURST = 8
 
 MOST_STEPS = 100_000
 """Callbacks of a simulation; some thousands are usual."""
+
+
+MOST_FINALLY = 100
+"""Times that a coroutine may await something while it is ended."""
 
 
 class Stuck(Exception):
@@ -60,6 +64,18 @@ class SimulatedProcess:
 
 current: ContextVar[SimulatedProcess] = ContextVar("simulated process")
 """Whose code is running."""
+
+
+def _end(coroutine: Any) -> None:
+    """Close a coroutine, whatever it awaits in its `finally` blocks."""
+    for _ in range(MOST_FINALLY):
+        try:
+            coroutine.close()
+        except RuntimeError:  # it has awaited something once more
+            continue
+        except BaseException:  # what a `finally` block says of a computer that is off
+            return
+        return
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
@@ -203,8 +219,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             for task, context in self._contexts.items():
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
-                    with suppress(RuntimeError):  # one that awaits in a `finally` block
-                        context.run(task.get_coro().close)
+                    context.run(_end, task.get_coro())
 
     @contextmanager
     def _running(self) -> Iterator[None]:
