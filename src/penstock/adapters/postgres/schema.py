@@ -10,6 +10,7 @@ from typing import NamedTuple
 from penstock.adapters.database_facts import Schema
 from penstock.adapters.postgres.database import Connection, Database, close, in_schema
 from penstock.adapters.postgres.errors import TROUBLE, explain
+from penstock.adapters.sql.migrations import read_migrations
 from penstock.errors import QueueUnusable
 
 OLDEST_SERVER = 14
@@ -46,12 +47,10 @@ def migrations(series: Series = QUEUE) -> tuple[Migration, ...]:
     """Every migration this code knows, in order."""
     folder = files("penstock.adapters.postgres").joinpath(*series.folder.split("/"))
     found = []
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".sql"):
-            text = entry.read_text()
-            needs = re.match(r"-- needs (\d+)\n", text)
-            assert needs is not None, f"{entry.name} must begin with what it needs"
-            found.append(Migration(int(entry.name[:4]), entry.name, int(needs[1]), text))
+    for name, text in read_migrations(folder):
+        needs = re.match(r"-- needs (\d+)\n", text)
+        assert needs is not None, f"{name} must begin with what it needs"
+        found.append(Migration(int(name[:4]), name, int(needs[1]), text))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
--- What the HTTP server remembers. The tables: 0006_server.sql (PostgreSQL), 0005_server.sql (SQLite).
+-- What the HTTP server remembers. See tables/server.sql.
 
 -- name: key_columns
 id, tenant, name, scopes, created_at, revoked_at, last_used_at, requests_per_minute

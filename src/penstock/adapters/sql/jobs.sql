@@ -1,5 +1,5 @@
 -- What people do to jobs, and see of them. Enqueueing, claiming and settling are each adapter's own.
--- See 0001_jobs.sql.
+-- See tables/jobs.sql.
 
 -- name: history_json [postgres]
 '[' || array_to_string(history, ',') || ']' AS history
@@ -78,7 +78,7 @@ UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = :now WHER
 
 -- name: cancel_requeued
 -- Of jobs that are queued (by an earlier statement, if again), those whose log is stopped are
--- cancelled. But not children of a job that may finish with them (see 0001_jobs.sql). They are
+-- cancelled. But not children of a job that may finish with them (see tables/jobs.sql). They are
 -- locked like those of any other cancel: who is enqueueing children of one is waited for.
 UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = :now
 WHERE seq = ANY (ARRAY(

@@ -1,4 +1,4 @@
--- Logs, and what they were told: logs, changes, stopped_logs. See 0001_jobs.sql.
+-- Logs, and what they were told: logs, changes, stopped_logs. See tables/jobs.sql.
 
 -- name: lock_log [postgres]
 -- Nobody writes to a log, or stores jobs of it, until this transaction ends.

@@ -1,4 +1,4 @@
--- Lanes, their lines and slots. See 0004_lanes.sql.
+-- Lanes, their lines and slots. See sql/tables/lanes.sql.
 
 -- name: lane
 -- The limits of lanes as configured now ($1, a JSON array of rows); what has happened in them

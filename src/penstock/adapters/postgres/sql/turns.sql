@@ -1,4 +1,4 @@
--- Places in line: turns, served. See 0001_jobs.sql.
+-- Places in line: turns, served. See sql/tables/jobs.sql.
 
 -- name: place
 -- Give queued jobs their place in line: seqs, lanes, bands, turns; now.

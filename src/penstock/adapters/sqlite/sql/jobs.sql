@@ -1,4 +1,4 @@
--- Jobs: stored, claimed, settled, taken back. See 0001_jobs.sql.
+-- Jobs: stored, claimed, settled, taken back. See sql/tables/jobs.sql.
 --
 -- What is settled comes as :batch, a JSON array of rows. A plus keeps SQLite from a column's index:
 -- jobs are found by seq.

@@ -1,4 +1,4 @@
--- Lanes as configured and as operators limit them. See 0002_lanes.sql.
+-- Lanes as configured and as operators limit them. See sql/tables/lanes.sql.
 
 -- name: lane
 -- The limits of a lane as configured now; what has happened in it stays.

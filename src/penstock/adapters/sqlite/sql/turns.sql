@@ -1,4 +1,4 @@
--- Places in line: turns, served. See 0001_jobs.sql.
+-- Places in line: turns, served. See sql/tables/jobs.sql.
 
 -- name: last_turn
 SELECT max(coalesce((SELECT last FROM turns WHERE lane = :lane AND band = :band AND tenant = :tenant), 0),
