@@ -23,7 +23,7 @@ from penstock.adapters.postgres.address import PostgresAddress
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.semaphore import CountingSemaphore
-from penstock.adapters.sql.dialect import Row, include, load, numbered
+from penstock.adapters.sql.dialect import Row, Sql, include, load, numbered
 from penstock.errors import QueueError
 from penstock.ports.queue import Topic
 
@@ -199,6 +199,12 @@ class Transaction:
     def wake(self, topic: Topic) -> None:
         """Send this wake-up when the transaction is committed."""
         self.topics.add(topic)
+
+
+def own(tx: Sql) -> Transaction:
+    """The transaction that a shared operation was given."""
+    assert isinstance(tx, Transaction)
+    return tx
 
 
 class Pool:

@@ -6,14 +6,12 @@ from collections.abc import Collection, Sequence
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.sql import changes
-from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
-from penstock.adapters.sql.stop import cancel_requeued
+from penstock.adapters.sql.lanes import States, return_attempts, wake_lane
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import Returned
-from penstock.ports.queue import Ref, Settlement, Topic
+from penstock.ports.queue import Ref, Settlement
 
 
 async def standing_leases(
@@ -40,7 +38,7 @@ async def standing_leases(
 class Learning:
     """Lanes, locked, that learn from how requests went. `save` stores what they have learnt."""
 
-    def __init__(self, tx: Transaction, holder: int, states: store.States) -> None:
+    def __init__(self, tx: Transaction, holder: int, states: States) -> None:
         self._tx = tx
         self._holder = holder
         self._states = states
@@ -93,23 +91,4 @@ class Learning:
     async def save(self) -> None:
         await store.save(self._tx, self._changed.values())
         for name in sorted(self._closed):
-            await store.wake_lane(self._tx, name)
-
-
-async def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> None:
-    """Failures (job, token) that turn out to be their lane's have spent no attempt, not even
-    the last one: a job that they ended is queued again."""
-    entries = []
-    for seq, token in sorted(failures):
-        row = await tx.one("return_attempt", tx.now, seq, token)
-        if row is None:
-            continue
-        tx.wake(Topic.READY)
-        tenant, log, job_id, kind, attempts = row
-        if log is not None:
-            # Nobody else has it locked if it had failed: the lock of its log keeps a stop away.
-            await changes.lock(tx, tenant, log)
-            what = CANCELLED if await cancel_requeued(tx, [seq]) else "released"
-            data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            entries.append(LogEntry(tenant, log, what, job_id, data))
-    await changes.append(tx, entries)
+            await wake_lane(self._tx, name)

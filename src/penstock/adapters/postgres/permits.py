@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.sql.lanes import family
 from penstock.lanes import permit
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import Busy, Permit, PermitRequest
@@ -27,7 +28,7 @@ async def take(
     changed: dict[str, LaneState] = {}
     slots: list[tuple[str, int]] = []
     for request in requests:
-        lanes = store.family(states, request.lane)
+        lanes = family(states, request.lane)
         held = slots_held.get(request.job, set())
         answer = permit.ask(lanes, request, holder, held, tx.now)
         answers.append(answer)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life_file import Started, open_life_file, started_jobs
+from penstock.adapters.member import QueueMember
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
+from penstock.adapters.sql.chores import without_lane
 from penstock.adapters.sql.takeover import boot_id, sweep_files
-from penstock.errors import describe
-from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (
     NO_LANE,
@@ -40,19 +40,15 @@ FORGETS = 2
 _random = random.Random()  # noqa: S311 (jitter, not a secret)
 
 
-class RedisMember:
+class RedisMember(QueueMember):
     """See `penstock.ports.queue.Member`."""
 
     def __init__(
         self, queue: RedisQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> None:
-        self.id = new_id()
-        self._number = 0
+        super().__init__(kinds, max_workers, lease_seconds)
         self._queue = queue
         self._connections = queue.connections
-        self._kinds = list(kinds)
-        self._max_workers = max_workers
-        self._lease_seconds = lease_seconds
         self._renewing = BlockingChannel(queue.connections)
         self._trips = 0
         self._unanswered: int | None = None
@@ -219,12 +215,6 @@ class RedisMember:
         ask = {"lane": lane, "ok": ok, "jitter": _jitter()}
         await self._connections.call("probed", ask)
 
-    def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(*lease.ref)
-
-    def clear_started(self, slot: int) -> None:
-        self._life.clear(slot)
-
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
         ask = {
             "member": self._number,
@@ -321,8 +311,6 @@ def _adopted(defaults: KindDefaults, seq: int, payload: str) -> dict[str, Any]:
     try:
         ask["lane"] = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
     except Exception as error:  # whatever the user's function raises, only this job fails
-        described = describe(error, retryable=False)
-        why = described["message"]
-        described["message"] = f"its lane cannot be computed from the payload: {why}"
+        described = without_lane(error)
         ask |= {"error": json.dumps(described), "error_type": described["type"]}
     return ask

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.dialect import Row
+from penstock.adapters.sql.lanes import LaneRows, why_waiting
 from penstock.lanes.view import clock
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
@@ -15,21 +16,19 @@ from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
-WhyWaiting = Callable[[Sql, Sequence[Row]], Awaitable[dict[int, str]]]
-"""By seq, what keeps jobs (rows of `job_columns`) in the lines of lanes from starting."""
 
-
-async def read_jobs(tx: Sql, why: WhyWaiting, condition: str, **values: Any) -> list[Job]:
+async def read_jobs(lanes: LaneRows, condition: str, **values: Any) -> list[Job]:
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds, with what they
     wait for."""
+    tx = lanes.tx
     rows = await tx.fetch(f"SELECT {{job_columns}} FROM penstock.jobs {condition}", **values)
     served: set[str] = set()
-    lanes: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     if any(row["state"] == "queued" for row in rows):
         served = {kind for (kind,) in await tx.fetch("served_kinds", now=tx.now)}
         if waiting := _in_lines(rows):
-            lanes = await why(tx, waiting)
-    return [_job_of(row, served, lanes, tx.now) for row in rows]
+            reasons = await why_waiting(lanes, waiting)
+    return [_job_of(row, served, reasons, tx.now) for row in rows]
 
 
 def _in_lines(rows: Sequence[Row]) -> list[Row]:

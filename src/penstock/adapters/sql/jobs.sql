@@ -255,3 +255,101 @@ SELECT seq, lane, band, tenant FROM (
     ORDER BY turn, seq LIMIT :heads
 ) AS head
 WHERE since <= :before LIMIT :limit
+
+-- name: join
+INSERT INTO penstock.processes
+    (id, host, pid, boot, life, kinds, max_workers, joined_at, heartbeat_at, lease_until)
+VALUES (:id, :host, :pid, :boot, :life, :kinds, :max_workers, :now, :now, :lease_until)
+RETURNING number
+
+-- name: cancelled_here
+-- The jobs that a member holds and that have been cancelled.
+SELECT seq FROM penstock.jobs JOIN penstock.processes AS p ON p.number = holder
+WHERE holder = :number AND state = 'cancelled' AND p.id = :id
+
+-- name: other_members
+SELECT number, life, lease_until FROM penstock.processes WHERE number <> :me
+
+-- name: chores
+-- Whether queued jobs are overdue, and whether cancelled ones have children left; and the time.
+SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND deadline IS NOT NULL
+                                             AND deadline <= penstock.clock()),
+       EXISTS (SELECT 1 FROM penstock.cascades), penstock.clock()
+
+-- name: set_error [postgres]
+error = :error, error_type = :error_type
+
+-- name: set_error [sqlite]
+error = :error
+
+-- name: overdue
+-- Queued jobs whose deadline has passed.
+UPDATE penstock.jobs
+SET state = 'failed', ready = 0, finished_at = :now, {set_error}, history = {with_record}
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM penstock.jobs
+    WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now
+    ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED))
+RETURNING id, tenant, log
+
+-- name: unknown
+-- Jobs enqueued where their kind was unknown.
+SELECT seq, band, tenant, payload FROM penstock.jobs
+WHERE ready > 0 AND ready = 1 AND lane = :unknown AND kind = :kind
+ORDER BY band, turn, seq LIMIT :limit FOR UPDATE SKIP LOCKED
+
+-- name: adopt
+-- The first process that knows a kind fills in what was unknown at enqueue.
+UPDATE penstock.jobs
+SET timeout = coalesce(timeout, :timeout), max_retries = coalesce(max_retries, :max_retries)
+WHERE seq = ANY (:seqs)
+
+-- name: refuse
+UPDATE penstock.jobs
+SET state = 'failed', ready = 0, finished_at = :now, {set_error}, history = {with_record}
+WHERE seq = :seq
+RETURNING id, tenant, log
+
+-- name: held
+-- The jobs a member holds, locked in the order everybody locks jobs.
+SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
+FROM penstock.jobs WHERE holder = :member ORDER BY seq FOR UPDATE
+
+-- name: taken_back
+-- A job whose holder is gone. It is queued again, or buried when its attempts are spent.
+UPDATE penstock.jobs
+SET state = :state, ready = :ready, holder = NULL, token = token + 1, attempts = :attempts,
+    crashes = :crashes, {error_taken},
+    progress = CASE WHEN :state = 'queued' THEN 0 ELSE progress END,
+    started_at = CASE WHEN :state = 'queued' THEN NULL ELSE started_at END,
+    finished_at = :finished_at,
+    history = CASE WHEN :record::text IS NULL THEN history ELSE {with_record} END
+WHERE seq = :seq
+
+-- name: error_taken [postgres]
+error = coalesce(:error, error), error_type = coalesce(:error_type, error_type)
+
+-- name: error_taken [sqlite]
+error = coalesce(:error, error)
+
+-- name: return_attempt
+-- A job has spent no attempt after all, and is first in its line again.
+UPDATE penstock.jobs
+SET attempts = attempts - 1, run_at = :now, state = 'queued', finished_at = NULL,
+    ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
+WHERE seq = :seq AND token = :token AND state IN ('queued', 'failed') AND attempts > 0
+RETURNING tenant, log, id, kind, attempts
+
+-- name: forget
+-- A chunk of the finished jobs that are past the retention.
+DELETE FROM penstock.jobs
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM penstock.jobs
+    WHERE state IN ('completed', 'cancelled') AND finished_at < :before AND holder IS NULL
+    ORDER BY finished_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+RETURNING tenant, log
+
+-- name: forget_turns
+-- A tenant that has had all its turns starts where everybody stands: its row says nothing.
+DELETE FROM penstock.turns AS t
+WHERE t.last <= (SELECT s.turn FROM penstock.served AS s WHERE s.lane = t.lane AND s.band = t.band)

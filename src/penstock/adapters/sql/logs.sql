@@ -63,3 +63,12 @@ SELECT 1 FROM penstock.stopped_logs WHERE tenant = :tenant AND log = :log
 
 -- name: reopen_log
 DELETE FROM penstock.stopped_logs WHERE tenant = :tenant AND log = :log
+
+-- name: forget_changes
+-- Of a log that has no job left, and whose row is locked: nobody is writing to it.
+DELETE FROM penstock.changes WHERE tenant = :tenant AND log = :log
+  AND NOT EXISTS (SELECT 1 FROM penstock.jobs WHERE tenant = :tenant AND log = :log)
+
+-- name: forget_log
+DELETE FROM penstock.logs WHERE tenant = :tenant AND log = :log
+  AND NOT EXISTS (SELECT 1 FROM penstock.jobs WHERE tenant = :tenant AND log = :log)

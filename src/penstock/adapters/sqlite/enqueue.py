@@ -10,8 +10,7 @@ from penstock.adapters.sql import changes
 from penstock.adapters.sql.job_rows import new_job, read_jobs
 from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.adapters.sqlite.fairness import Weights, take_turns
-from penstock.adapters.sqlite.lane_view import why_waiting
-from penstock.adapters.sqlite.lanes import configure
+from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.errors import KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
@@ -173,4 +172,4 @@ def _insert(
 
 
 def _by_id(tx: Transaction, ids: list[str]) -> list[Job]:
-    return run(read_jobs(tx.shared, why_waiting, "WHERE id = ANY (:ids)", ids=ids))
+    return run(read_jobs(SqliteLanes(tx.shared), "WHERE id = ANY (:ids)", ids=ids))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.adapters.sql import changes
-from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
-from penstock.adapters.sql.stop import cancel_requeued
+from penstock.adapters.sql.lanes import return_attempts, wake_lane
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.transaction import Transaction, run
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import Report
-from penstock.ports.queue import Ref, Settlement, Topic
+from penstock.ports.queue import Ref, Settlement
 
 
 def standing_leases(
@@ -63,29 +61,9 @@ def learn_and_save(
     if lane is None:
         return None, Fault.JOB
     learnt = verdict.learn(lane, holder, ref, job, token, report, tx.now)
-    return_attempts(tx, learnt.spared)
+    if learnt.spared:
+        run(return_attempts(tx.shared, learnt.spared))
     if learnt.closed:
-        store.wake_lane(tx, name)
+        run(wake_lane(tx.shared, name))
     store.save(tx, lane)
     return lane, learnt.fault
-
-
-def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> None:
-    """Failures (job, token) that turn out to be their lane's have spent no attempt, not even
-    the last one: a job that they ended is queued again."""
-    for seq, token in failures:
-        row = tx.execute(
-            "UPDATE jobs SET attempts = attempts - 1, run_at = ?, state = 'queued',"
-            " ready = 1 + (crashes > 0), finished_at = NULL"
-            " WHERE seq = ? AND token = ? AND state IN ('queued', 'failed') AND attempts > 0"
-            " RETURNING tenant, log, id, kind, attempts",
-            (tx.now, seq, token),
-        ).fetchone()
-        if row is None:
-            continue
-        tx.wake(Topic.READY)
-        tenant, log, job_id, kind, attempts = row
-        if log is not None:
-            what = CANCELLED if run(cancel_requeued(tx.shared, [seq])) else "released"
-            data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            run(changes.append(tx.shared, [LogEntry(tenant, log, what, job_id, data)]))

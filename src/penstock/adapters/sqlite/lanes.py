@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from penstock.adapters.sqlite.transaction import Transaction, sql
+from penstock.adapters.sql.lanes import States, wake_lane
+from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own, run, sql
 from penstock.lanes import breaker
 from penstock.lanes.state import (
     CONFIGURED,
@@ -23,7 +23,6 @@ from penstock.lanes.state import (
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
-log = logging.getLogger("penstock.lanes")
 Queryable = Transaction | sqlite3.Connection
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
@@ -64,28 +63,8 @@ def load(tx: Queryable, name: str) -> LaneState | None:
     lane = None if row is None else LaneState(*row)
     if lane is not None and isinstance(tx, Transaction) and breaker.set_back(lane, tx.now):
         save(tx, lane)
-        wake_lane(tx, name)
+        run(wake_lane(tx.shared, name))
     return lane
-
-
-def is_ahead(connection: sqlite3.Connection, now: float) -> list[Any]:
-    """A lane or line that was written at a time which is still to come: the clock was set back."""
-    return connection.execute(
-        "SELECT 1 FROM lanes WHERE touched_at > :now"
-        " UNION ALL SELECT 1 FROM lines WHERE since > :now LIMIT 1",
-        {"now": now},
-    ).fetchall()
-
-
-def set_back(tx: Transaction) -> None:
-    """Mend what was written at a time which is still to come; see `breaker.set_back`."""
-    for (name,) in tx.execute("SELECT name FROM lanes WHERE touched_at > ?", (tx.now,)).fetchall():
-        load(tx, name)
-    tx.execute(
-        "UPDATE lines SET since = :now, wake_at = iif(wake_at IS NULL, NULL, 0) WHERE since > :now",
-        {"now": tx.now},
-    )
-    tx.wake(Topic.READY)
 
 
 def with_parent(tx: Queryable, name: str) -> list[LaneState]:
@@ -132,21 +111,6 @@ def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
         "SELECT 1 FROM lanes WHERE asked_until > ? AND name IN (SELECT value FROM json_each(?))"
     )
     return tx.execute(waiting, (tx.now, json.dumps(list(lanes)))).fetchone() is not None
-
-
-def free_lost_slots(tx: Transaction) -> None:
-    """Every slot belongs to a live membership, and a job's to its lease. This must never find
-    one that does not; if it does, the lane must not stay short of it."""
-    lost = tx.execute(
-        "DELETE FROM slots WHERE holder NOT IN (SELECT number FROM processes)"
-        " OR ref > 0 AND NOT EXISTS"
-        " (SELECT 1 FROM jobs WHERE jobs.seq = slots.ref AND jobs.holder = slots.holder)"
-        " RETURNING lane, holder, ref"
-    ).fetchall()
-    for lane, holder, ref in lost:
-        log.error("a slot of lane %s belonged to nobody (member %d, %d): freed", lane, holder, ref)
-        wake_waiting(tx, lane, 1)
-    announce(tx)
 
 
 def held_by(tx: Transaction, lanes: Sequence[LaneState], holder: int, job: int) -> set[str]:
@@ -203,16 +167,26 @@ def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:
             wake_waiting(tx, lane.name, free)
 
 
-def wake_lane(tx: Transaction, lane: str) -> None:
-    """Something changed: look at the lines of the lane and its children now."""
-    tx.execute(
-        "UPDATE jobs SET run_at = :now WHERE waits_lane = :lane AND state = 'queued' AND ready = 0"
-        " AND run_at > :now AND waits_lane IS NOT NULL",
-        {"lane": lane, "now": tx.now},
-    )
-    tx.execute(
-        "UPDATE lines SET wake_at = 0, waits_for = NULL"
-        " WHERE lane = :lane OR lane IN (SELECT name FROM lanes WHERE parent = :lane)",
-        {"lane": lane},
-    )
-    tx.wake(Topic.READY)
+class SqliteLanes:
+    """See `penstock.adapters.sql.lanes.LaneRows`."""
+
+    def __init__(self, tx: SqliteSql) -> None:
+        self.tx = tx
+
+    async def look(self, names: Sequence[str] | None) -> States:
+        if names is None:
+            return {lane.name: lane for lane in load_all(self.tx.connection)}
+        found = [with_parent(self.tx.connection, name) for name in names]
+        return {lane.name: lane for lanes in found for lane in lanes}
+
+    async def lock(self, names: Sequence[str]) -> States:
+        found = [load(own(self.tx), name) for name in names]
+        return {lane.name: lane for lane in found if lane is not None}
+
+    async def save(self, lanes: Iterable[LaneState]) -> None:
+        for lane in lanes:
+            save(own(self.tx), lane)
+
+    async def wake_waiting(self, lane: str) -> None:
+        wake_waiting(own(self.tx), lane, 1)
+        announce(own(self.tx))

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from penstock.adapters.sqlite import SqliteQueue, claim, permits, probes, settle
-from penstock.adapters.sqlite.transaction import Transaction, sql
+from penstock.adapters.sql.lanes import note_probe, take_probes
+from penstock.adapters.sqlite import SqliteQueue, claim, permits, settle
+from penstock.adapters.sqlite.lanes import SqliteLanes
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import LaneCommand, News, PermitRequest, Report
@@ -172,10 +174,10 @@ async def test_settling_costs_the_same_with_2000_lanes_and_20000_jobs(
 async def test_looking_for_lanes_to_probe_costs_nothing_while_all_are_well(
     queue: SqliteQueue,
 ) -> None:
-    few = cost(queue, probes.take)
+    few = cost(queue, lambda tx: run(take_probes(tx.shared)))
     await enqueue(queue, *(f"slow{n}" for n in range(2000)))
 
-    assert cost(queue, probes.take) <= few + 5
+    assert cost(queue, lambda tx: run(take_probes(tx.shared))) <= few + 5
 
 
 async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue, tmp_path: Path) -> None:
@@ -191,8 +193,8 @@ async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue, tmp_pa
             for lease in leases[:5]
         ]
         settle.settle(recorder, ME, "member", ends)
-        probes.take(recorder)
-        probes.note(recorder, leases[0].lane, False)
+        run(take_probes(recorder.shared))
+        run(note_probe(SqliteLanes(recorder.shared), leases[0].lane, False))
         claim_in(recorder, tmp_path)
         for statement, parameters in recorder.executed:
             # Whether there are any lines at all is one look at the first.

@@ -9,18 +9,6 @@ SELECT seq, lane, band, tenant FROM penstock.jobs
 WHERE state = 'queued' AND ready = 0 AND run_at <= $1 ORDER BY run_at, seq LIMIT $2
 FOR UPDATE SKIP LOCKED
 
--- name: unknown
--- Jobs enqueued where their kind was unknown: kind, limit, UNKNOWN_LANE.
-SELECT seq, band, tenant, payload FROM penstock.jobs
-WHERE ready > 0 AND ready = 1 AND lane = $3 AND kind = $1
-ORDER BY band, turn, seq LIMIT $2 FOR UPDATE SKIP LOCKED
-
--- name: adopt
--- The first process that knows a kind fills in what was unknown at enqueue.
-UPDATE penstock.jobs
-SET timeout = coalesce(timeout, $2), max_retries = coalesce(max_retries, $3)
-WHERE seq = ANY ($1)
-
 -- name: pick
 -- The first in the lines of lanes: lanes, how many of each, kinds, and whether one job with a
 -- crash on its record may be among them. A row is the lane's number, band, turn and a lease.
@@ -53,57 +41,12 @@ SET state = 'running', ready = 0, token = token + 1, attempts = attempts + 1,
     holder = $2, started_at = $3, waits_lane = NULL
 WHERE seq = ANY ($1)
 
--- name: overdue
--- Queued jobs whose deadline has passed: now, error, its type, record, limit of the history, limit.
-UPDATE penstock.jobs
-SET state = 'failed', ready = 0, finished_at = $1, error = $2, error_type = $3,
-    history = penstock.with_record(history, $4, $5)
-WHERE seq = ANY (ARRAY(
-    SELECT seq FROM penstock.jobs
-    WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= $1
-    ORDER BY deadline LIMIT $6 FOR UPDATE SKIP LOCKED))
-RETURNING id, tenant, log
-
--- name: held
--- The jobs a member holds, locked in the order everybody locks jobs.
-SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
-FROM penstock.jobs WHERE holder = $1 ORDER BY seq FOR UPDATE
-
--- name: taken_back
--- A job whose holder is gone: seq, state, ready, attempts, crashes, error, its type, finished_at,
--- record, and the limit of the history.
-UPDATE penstock.jobs
-SET state = $2, ready = $3, holder = NULL, token = token + 1, attempts = $4, crashes = $5,
-    error = coalesce($6, error), error_type = coalesce($7, error_type),
-    progress = CASE WHEN $2 = 'queued' THEN 0 ELSE progress END,
-    started_at = CASE WHEN $2 = 'queued' THEN NULL ELSE started_at END, finished_at = $8,
-    history = CASE WHEN $9::text IS NULL THEN history
-                   ELSE penstock.with_record(history, $9, $10) END
-WHERE seq = $1
-
 -- name: hold
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
 UPDATE penstock.jobs AS j SET run_at = greatest(j.run_at, $4), ready = 0
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
 WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
   AND j.state = 'queued'
-
--- name: return_attempt
--- A job has spent no attempt after all, and is first in its line again: now, seq, token.
-UPDATE penstock.jobs
-SET attempts = attempts - 1, run_at = $1, state = 'queued', finished_at = NULL,
-    ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
-WHERE seq = $2 AND token = $3 AND state IN ('queued', 'failed') AND attempts > 0
-RETURNING tenant, log, id, kind, attempts
-
--- name: forget
--- A chunk of the finished jobs that are past the retention: before, limit.
-DELETE FROM penstock.jobs
-WHERE seq = ANY (ARRAY(
-    SELECT seq FROM penstock.jobs
-    WHERE state IN ('completed', 'cancelled') AND finished_at < $1 AND holder IS NULL
-    ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED))
-RETURNING tenant, log
 
 -- name: failed
 -- A list for each of seq, id, token, started_at, finished_at, error, run_at, record, error_type, by

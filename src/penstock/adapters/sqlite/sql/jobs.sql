@@ -32,48 +32,12 @@ WHERE state = 'queued' AND ready = 0 AND run_at <= :now ORDER BY run_at LIMIT :l
 SELECT (SELECT min(run_at) FROM jobs WHERE state = 'queued' AND ready = 0),
        (SELECT min(deadline) FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL)
 
--- name: adopt
--- The first process that knows a kind fills in what was unknown at enqueue.
-UPDATE jobs
-SET timeout = coalesce(timeout, :timeout), max_retries = coalesce(max_retries, :max_retries)
-WHERE seq IN (SELECT value FROM json_each(:seqs))
-
 -- name: lease
 -- Claimed: the attempt is counted now, and given back if the run turns out not to have started.
 UPDATE jobs
 SET state = 'running', ready = 0, token = token + 1, attempts = attempts + 1,
     holder = :member, started_at = :now, waits_lane = NULL
 WHERE seq IN (SELECT value FROM json_each(:seqs))
-
--- name: overdue
--- Queued jobs whose deadline has passed.
-UPDATE jobs
-SET state = 'failed', ready = 0, finished_at = :now, error = :error,
-    history = json_insert(
-        CASE WHEN NOT json_valid(history) THEN '[]'
-             WHEN json_array_length(history) < :history_limit THEN history
-             ELSE json_remove(history, '$[1]') END,
-        '$[#]', json(:record))
-WHERE seq IN (SELECT seq FROM jobs
-              WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now LIMIT :limit)
-RETURNING id, tenant, log
-
--- name: held
-SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
-FROM jobs WHERE holder = :member
-
--- name: taken_back
--- A job whose holder is gone. It is queued again, or buried when its attempts are spent.
-UPDATE jobs
-SET state = :state, ready = :ready, holder = NULL, token = token + 1, attempts = :attempts,
-    crashes = :crashes, error = coalesce(:error, error), progress = iif(:state = 'queued', 0, progress),
-    started_at = iif(:state = 'queued', NULL, started_at), finished_at = :finished_at,
-    history = iif(:record IS NULL, history, json_insert(
-        CASE WHEN NOT json_valid(history) THEN '[]'
-             WHEN json_array_length(history) < :history_limit THEN history
-             ELSE json_remove(history, '$[1]') END,
-        '$[#]', json(:record)))
-WHERE seq = :seq
 
 -- name: hold
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
@@ -166,14 +130,3 @@ SET progress = coalesce(s.value ->> 3, progress),
 FROM json_each(:batch) AS s
 WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
   AND +jobs.holder = :member AND jobs.state = 'running'
-
--- name: any_overdue
-SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now LIMIT 1
-
--- name: forget
--- Finished jobs that are past the retention.
-DELETE FROM jobs WHERE seq IN (
-    SELECT seq FROM jobs
-    WHERE state IN ('completed', 'cancelled') AND finished_at < :before AND holder IS NULL
-    ORDER BY finished_at LIMIT :limit)
-RETURNING tenant, log
