@@ -16,9 +16,10 @@ from penstock.adapters.member import QueueMember
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
+from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
 from penstock.adapters.sql.chores import without_lane
-from penstock.adapters.sql.takeover import boot_id, sweep_files
+from penstock.adapters.sql.takeover import STOPPED, boot_id, sweep_files
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (
     NO_LANE,
@@ -143,9 +144,7 @@ class RedisMember(QueueMember):
         ask["returned"] = [
             lanes.returned_ask(one, self._given_back[one.permit.ref]) for one in returned
         ]
-        if weights := self._queue.weights_of():
-            ask["weights"] = weights
-        ask["answered"] = self._answered
+        ask |= {"weights": self._queue.weights_of(), "answered": self._answered}
         if self._doubt:
             held = self._leases.values()
             ask["known"] = {str(lease.seq): f"{lease.id} {lease.token}" for lease in held}
@@ -167,12 +166,11 @@ class RedisMember(QueueMember):
         """Say in which lane jobs belong that were enqueued where their kind was unknown."""
         jobs = [_adopted(want.kinds[kind], int(seq), payload) for seq, kind, payload in unknown]
         names = dict.fromkeys(job["lane"] for job in jobs if "lane" in job)
-        ask: dict[str, Any] = {
+        ask = {
             "jobs": jobs,
             "configs": lanes.configs(names, self._queue.lane_config),
+            "weights": self._queue.weights_of(),
         }
-        if weights := self._queue.weights_of():
-            ask["weights"] = weights
         if jobs:
             await self._connections.call("adopt", ask)
 
@@ -185,7 +183,7 @@ class RedisMember(QueueMember):
             "life": self._life.name,
             "number": self._asks,
             "jitter": _jitter(),
-            "requests": [lanes.request_ask(request) for request in requests],
+            "requests": [request._asdict() for request in requests],
             "configs": lanes.configs(names, self._queue.lane_config),
             "returned": [lanes.returned_ask(one, 0) for one in unheard],
         }
@@ -253,9 +251,10 @@ class RedisMember(QueueMember):
 
     async def _age(self) -> None:
         """Lift jobs that waited long by one band."""
-        ask: dict[str, Any] = {"ageing_seconds": self._queue.ageing_seconds}
-        if weights := self._queue.weights_of():
-            ask["weights"] = weights
+        ask = {
+            "ageing_seconds": self._queue.ageing_seconds,
+            "weights": self._queue.weights_of(),
+        }
         for kind in self._kinds:
             await self._connections.call("age", {**ask, "kind": kind})
 
@@ -266,7 +265,7 @@ class RedisMember(QueueMember):
             self._started = started_jobs(self._life.path)
         try:
             me, life = self._number, self._life.name
-            await takeover.end(self._connections, me, life, self._started, takeover.STOPPED)
+            await takeover.end(self._connections, me, life, self._started, STOPPED)
         finally:
             self._renewing.close()
             self._life.close()
@@ -283,10 +282,11 @@ def _jitter() -> float:
 
 
 def _want_ask(want: Want) -> dict[str, Any]:
-    ask: dict[str, Any] = {
+    ask = {
         "limit": want.limit,
         "lanes": want.lanes,
         "crashed": want.crashed,
+        "ordinary": want.ordinary,
         "names": list(want.kinds),
         "kinds": {
             kind: {
@@ -297,9 +297,7 @@ def _want_ask(want: Want) -> dict[str, Any]:
             for kind, defaults in want.kinds.items()
         },
     }
-    if want.ordinary is not None:
-        ask["ordinary"] = want.ordinary
-    return ask
+    return given(ask)
 
 
 def _adopted(defaults: KindDefaults, seq: int, payload: str) -> dict[str, Any]:

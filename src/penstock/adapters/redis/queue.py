@@ -18,6 +18,7 @@ from penstock.adapters.redis import address, feed, figures, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
+from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.sql.job_rows import new_job
 from penstock.errors import (
@@ -128,6 +129,9 @@ class RedisQueue:
             raise ConfigError(
                 "conn= is for a queue in PostgreSQL; a Redis queue cannot join a transaction"
             )
+        names = [item.lane for item in batch.items]
+        distinct = dict.fromkeys(names)
+        keys = [item.key or False for item in batch.items]
         ask: dict[str, Any] = {
             "spec": json.dumps(_spec(batch)),
             "kind": batch.kind,
@@ -143,19 +147,13 @@ class RedisQueue:
             "data": json.dumps({"kind": batch.kind}),
             "weights": self.weights_of([batch.tenant]),
             "ids": [item.id for item in batch.items],
+            "lane": names[0] if len(distinct) == 1 else None,
+            "lanes": names if len(distinct) != 1 else None,
+            "configs": lanes.configs(distinct, self.lane_config),
+            "keys": keys if any(keys) else None,
         }
-        names = [item.lane for item in batch.items]
-        distinct = dict.fromkeys(names)
-        if len(distinct) == 1:
-            ask["lane"] = names[0]
-        else:
-            ask["lanes"] = names
-        ask["configs"] = lanes.configs(distinct, self.lane_config)
-        keys = [item.key or False for item in batch.items]
-        if any(keys):
-            ask["keys"] = keys
         payloads = [item.payload for item in batch.items]
-        outcome, *reply = await self.connections.call("enqueue", given(ask), *payloads)
+        outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
         match outcome:
             case "conflict":
                 raise KeyConflict(*reply)
@@ -194,17 +192,14 @@ class RedisQueue:
     async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
         found: list[Job] = []
         asked = await self._where(where)
-        cursor = ""
+        ask: dict[str, Any] = {"where": asked, "before": before}
         while len(found) < limit:
-            ask: dict[str, Any] = {"where": asked, "limit": min(CHUNK, limit - len(found))}
-            if cursor:
-                ask["cursor"] = float(cursor)
-            elif before is not None:
-                ask["before"] = before
+            ask["limit"] = min(CHUNK, limit - len(found))
             cursor, view = await self.connections.call("find", ask)
             found += rows.jobs(view, self.now())
             if not cursor:
                 break
+            ask |= {"cursor": float(cursor), "before": None}
         return found
 
     async def _where(self, where: JobFilter, states: Sequence[JobState] | None = None) -> Any:
@@ -274,7 +269,7 @@ class RedisQueue:
         return self.connections.waiting
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
-        ask = {} if kinds is None else {"kinds": list(kinds)}
+        ask = {"kinds": None if kinds is None else list(kinds)}
         return bool(await self.connections.call("work_left", ask))
 
     async def processes(self) -> list[ProcessInfo]:
@@ -389,8 +384,3 @@ def _spec(batch: NewJobs) -> dict[str, Any]:
             "rerun_of": batch.rerun_of,
         }
     )
-
-
-def given(ask: dict[str, Any]) -> dict[str, Any]:
-    """Without what is None: Lua has no null."""
-    return {name: value for name, value in ask.items() if value is not None}

@@ -33,6 +33,8 @@ SEARCHES = 2
 class PostgresDocuments(SqlDocuments):
     """See `penstock.ports.documents.DocumentStore`. `pool` is that of the store it is in."""
 
+    _before_all = BEFORE_ALL
+
     def __init__(self, database: Database, pool: Callable[[], Pool]) -> None:
         super().__init__(PostgresDatabase(database, self._pool))
         self._database = database
@@ -118,12 +120,11 @@ class PostgresDocuments(SqlDocuments):
     async def _switched(self, tx: Sql) -> None:
         """Searches ask the database which model serves."""
 
-    async def _look(self, after: Key | None, limit: int) -> tuple[list[StoredVector], float]:
-        async def look(tx: Sql) -> tuple[list[StoredVector], float]:
-            return await unused_vectors.look(tx, after or BEFORE_ALL, limit), tx.now
-
+    async def _look(self, after: Key, limit: int) -> tuple[list[StoredVector], float]:
         # It writes nothing, but goes by index whatever the statistics say, as all that write do.
-        return await self._shared.write(look, long=True)
+        return await self._shared.write(
+            lambda tx: unused_vectors.look_now(tx, after, limit), long=True
+        )
 
-    async def _purge(self, tx: Sql, after: Key | None, keep_seconds: float, limit: int) -> int:
-        return await vectors.purge(own(tx), after or BEFORE_ALL, keep_seconds, limit)
+    async def _purge(self, tx: Sql, after: Key, keep_seconds: float, limit: int) -> int:
+        return await vectors.purge(own(tx), after, keep_seconds, limit)

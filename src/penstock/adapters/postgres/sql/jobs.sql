@@ -45,36 +45,35 @@ WHERE seq = ANY ($1)
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
 UPDATE penstock.jobs AS j SET run_at = greatest(j.run_at, $4), ready = 0
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.state = 'queued'
 
--- name: failed
+-- name: same_lease
+j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+
+-- name: of_failed_runs
 -- A list for each of seq, id, token, started_at, finished_at, error, run_at, record, error_type, by
 -- seq; the limit of the history; and who holds them.
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
+            $7::float8[], $8::text[], $9::text[])
+     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
+WHERE {same_lease}
+  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
+RETURNING j.seq
+
+-- name: failed
 UPDATE penstock.jobs AS j
 SET state = 'failed', holder = NULL, started_at = s.started_at, finished_at = s.finished_at,
     error = s.error, error_type = s.error_type,
     history = penstock.with_record(j.history, s.record, $10)
-FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
-            $7::float8[], $8::text[], $9::text[])
-     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
-  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
-RETURNING j.seq
+{of_failed_runs}
 
 -- name: retry
--- A list for each of seq, id, token, started_at, finished_at, error, run_at, record, error_type, by
--- seq; the limit of the history; and who holds them.
 UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, error = s.error,
     error_type = s.error_type, run_at = s.run_at, progress = 0, message = '',
     history = penstock.with_record(j.history, s.record, $10)
-FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
-            $7::float8[], $8::text[], $9::text[])
-     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
-  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
-RETURNING j.seq
+{of_failed_runs}
 
 -- name: released
 -- A list for each of seq, id, token, run_at, reason, waits_lane, record (or null), by seq;
@@ -87,7 +86,7 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[],
             $7::text[])
      AS s (seq, id, token, run_at, reason, waits_lane, record)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $9 AND j.state = 'running'
 RETURNING j.seq
 
@@ -102,7 +101,7 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 
                    ELSE penstock.with_record(j.history, s.record, $7) END
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])
      AS s (seq, id, token, run_at, waits_lane, record)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $8 AND j.state = 'running'
 RETURNING j.seq
 
@@ -111,7 +110,7 @@ RETURNING j.seq
 -- and who holds them.
 UPDATE penstock.jobs AS j SET holder = NULL
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $4 AND j.state = 'cancelled'
 RETURNING j.seq
 
@@ -124,6 +123,6 @@ SET progress = coalesce(s.progress, j.progress),
     lines = CASE WHEN s.lines = '' THEN j.lines ELSE right(coalesce(j.lines, '') || s.lines, $8) END
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])
      AS s (seq, id, token, progress, message, lines)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $7 AND j.state = 'running'
 RETURNING j.seq

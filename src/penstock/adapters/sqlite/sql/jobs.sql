@@ -3,6 +3,14 @@
 -- What is settled comes as :batch, a JSON array of rows. A plus keeps SQLite from a column's index:
 -- jobs are found by seq.
 
+-- name: of_batch
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+
+-- name: short_history
+-- With room for one more record: it keeps the first and the newest.
+iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]'))
+
 -- name: insert
 -- :items is [[id, payload, key, lane, turn], ...]
 INSERT INTO jobs (id, payload, key, lane, turn, tenant, kind, priority, band, ready, since,
@@ -42,43 +50,31 @@ WHERE seq IN (SELECT value FROM json_each(:seqs))
 -- name: hold
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
 UPDATE jobs SET run_at = max(run_at, :until), ready = 0
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+{of_batch}
   AND jobs.state = 'queued'
 
 -- name: completed
--- A plus keeps SQLite from the column's index: jobs are found by seq.
 -- :batch is [[seq, id, token, started_at, finished_at, result], ...]
 UPDATE jobs
 SET state = 'completed', holder = NULL, started_at = s.value ->> 3, finished_at = s.value ->> 4,
     result = s.value ->> 5, error = NULL, progress = 1
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: failed
 -- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
 UPDATE jobs
 SET state = 'failed', holder = NULL, started_at = s.value ->> 3, finished_at = s.value ->> 4,
     error = s.value ->> 5,
-    history = json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 7))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = json_insert({short_history}, '$[#]', json(s.value -> 7))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: retry
 -- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
 UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 5,
     run_at = s.value ->> 6, progress = 0, message = '',
-    history = json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 7))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = json_insert({short_history}, '$[#]', json(s.value -> 7))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: released
 -- :batch is [[seq, id, token, run_at, reason, waits_lane, history record or null], ...]
@@ -86,12 +82,8 @@ UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     releases = releases + 1, run_at = s.value ->> 3, message = s.value ->> 4,
     waits_lane = s.value ->> 5,
-    history = iif(s.value ->> 6 IS NULL, history, json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 6)))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = iif(s.value ->> 6 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 6)))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: handed_back
 -- :batch is [[seq, id, token, run_at, waits_lane, history record or null], ...]; run_at is null to
@@ -100,18 +92,13 @@ UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1, progress = 0,
     message = '', waits_lane = s.value ->> 4, run_at = coalesce(s.value ->> 3, run_at),
     ready = iif(s.value ->> 3 IS NULL, 1 + (crashes > 0), 0),
-    history = iif(s.value ->> 5 IS NULL, history, json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 5)))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = iif(s.value ->> 5 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 5)))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: cancel_seen
 -- :batch is [[seq, id, token], ...]
 UPDATE jobs SET holder = NULL
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+{of_batch}
   AND +jobs.holder = :member AND jobs.state = 'cancelled'
 
 -- name: stale
@@ -127,6 +114,4 @@ UPDATE jobs
 SET progress = coalesce(s.value ->> 3, progress),
     message = iif(s.value ->> 3 IS NULL, message, s.value ->> 4),
     lines = iif(s.value ->> 5 = '', lines, substr(coalesce(lines, '') || (s.value ->> 5), -:log_limit))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
