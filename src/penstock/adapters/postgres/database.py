@@ -131,6 +131,18 @@ class Database:
         except ValueError as error:  # what the driver makes of a bad option of the URL
             raise explain(error, self.address) from error
 
+    @asynccontextmanager
+    async def session(self, purpose: str) -> AsyncIterator[Connection]:
+        """A new connection for a while. What goes wrong with it becomes a QueueError."""
+        connection = await self.connect(purpose)
+        try:
+            try:
+                yield connection
+            finally:
+                await close(connection)
+        except TROUBLE as error:
+            raise explain(error, self.address) from error
+
     def sql(self, name_or_text: str) -> str:
         """A statement by its name, or a text that mentions `penstock.`"""
         return statement(name_or_text, self.address.schema)

@@ -8,29 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.sql.lanes import States, wake_lane
+from penstock.adapters.sql.lanes import IN_FORCE, STATE, States, wake_lane
 from penstock.lanes import breaker
-from penstock.lanes.state import (
-    CONFIGURED,
-    COUNTED,
-    OWN,
-    QUESTIONS,
-    TOUCHED,
-    LaneState,
-    limits_of,
-)
+from penstock.lanes.state import QUESTIONS, LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
-_COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
-_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
-_IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = f"""
-SELECT {", ".join(_IN_FORCE)},
+SELECT {IN_FORCE},
        (SELECT count(*) FROM penstock.slots WHERE slots.lane = lanes.name)::integer,
        (SELECT count(*) FROM penstock.slots
         WHERE slots.lane = lanes.name || '{QUESTIONS}')::integer,
@@ -50,7 +38,7 @@ ORDER BY (parent IS NULL), name FOR UPDATE
 """
 _SAVE = f"""
 UPDATE penstock.lanes AS l
-SET {", ".join(f"{name} = n.{name}" for name in _STATE)}, touched_at = $2
+SET {", ".join(f"{name} = n.{name}" for name in STATE)}, touched_at = $2
 FROM jsonb_populate_recordset(NULL::penstock.lanes, $1) AS n WHERE l.name = n.name
 """
 
@@ -117,7 +105,7 @@ async def look_at(tx: Transaction, names: Sequence[str] | None = None) -> States
 
 
 async def save(tx: Transaction, lanes: Iterable[LaneState]) -> None:
-    rows = [{name: getattr(lane, name) for name in ("name", *_STATE)} for lane in lanes]
+    rows = [{name: getattr(lane, name) for name in ("name", *STATE)} for lane in lanes]
     if rows:
         await tx.execute(_SAVE, json.dumps(rows), tx.now)
 

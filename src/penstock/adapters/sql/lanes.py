@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Protocol
 
 from penstock.adapters.sql import changes
@@ -12,13 +13,18 @@ from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.lanes import breaker, view
 from penstock.lanes.limits import repace
-from penstock.lanes.state import DAY, LaneState, own_limits
+from penstock.lanes.state import CONFIGURED, COUNTED, DAY, OWN, TOUCHED, LaneState, own_limits
 from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.lanes")
 States = dict[str, LaneState]
+COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
+STATE = [name for name in COLUMNS if name not in (*CONFIGURED, TOUCHED)]
+"""Columns that are written whenever a lane is saved."""
+IN_FORCE = ", ".join(f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in COLUMNS)
+"""What is read of a lane, with an operator's limits instead of the configured ones."""
 FAR = 10_000
 """How many of the jobs ahead of one are counted."""
 IDLE_LANE_SECONDS = 3600.0

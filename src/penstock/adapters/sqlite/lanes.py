@@ -5,36 +5,24 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
-from penstock.adapters.sql.lanes import States, wake_lane
+from penstock.adapters.sql.lanes import IN_FORCE, STATE, States, wake_lane
 from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own, run, sql
 from penstock.lanes import breaker
-from penstock.lanes.state import (
-    CONFIGURED,
-    COUNTED,
-    OWN,
-    QUESTIONS,
-    TOUCHED,
-    LaneState,
-    limits_of,
-)
+from penstock.lanes.state import QUESTIONS, LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
 Queryable = Transaction | sqlite3.Connection
 
-_COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
-_IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = (
-    f"SELECT {', '.join(_IN_FORCE)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name),"
+    f"SELECT {IN_FORCE}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name),"
     f" (SELECT count(*) FROM slots WHERE slots.lane = lanes.name || '{QUESTIONS}')"
     " FROM lanes WHERE name = ?"
 )
-_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
 _WRITE = (
-    f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in _STATE)}, touched_at = :now"
+    f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in STATE)}, touched_at = :now"
     " WHERE name = :name"
 )
 
@@ -77,7 +65,7 @@ def with_parent(tx: Queryable, name: str) -> list[LaneState]:
 
 
 def save(tx: Transaction, lane: LaneState) -> None:
-    values = {name: getattr(lane, name) for name in _STATE}
+    values = {name: getattr(lane, name) for name in STATE}
     tx.execute(_WRITE, {**values, "name": lane.name, "now": tx.now})
 
 

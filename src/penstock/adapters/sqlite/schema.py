@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from penstock.adapters.sql.migrations import migration_for_sqlite, read_migrations
 from penstock.adapters.sqlite import database
+from penstock.adapters.sqlite.transaction import transaction
 from penstock.errors import QueueUnusable
 
 APPLICATION_ID = 0x50454E4B
@@ -45,8 +46,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     steps = migrations()
     if version_of(connection) == len(steps):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = version_of(connection)
         if version > len(steps):
             raise QueueUnusable(
@@ -58,11 +58,6 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -38,6 +39,19 @@ def _named(name_or_text: str) -> tuple[str, tuple[str, ...]]:
     """A statement, and the names of its values."""
     text = sql(name_or_text)
     return text, names_of(text)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write, all or nothing, having locked the file."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 class Transaction:
