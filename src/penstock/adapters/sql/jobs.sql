@@ -49,16 +49,17 @@ json_insert(
 NOT EXISTS (SELECT 1 FROM penstock.stopped_logs AS s
             WHERE s.tenant = jobs.tenant AND s.log = jobs.log)
 
--- name: finished_jobs [postgres]
+-- name: these_ids [postgres]
+unnest(:ids::text[]) WITH ORDINALITY AS s (id, n)
+
+-- name: these_ids [sqlite]
+(SELECT value AS id, key AS n FROM json_each(:ids)) AS s
+
+-- name: finished_jobs
 -- Which of these ids need no more waiting: finished, or gone.
-SELECT s.id FROM unnest(:ids::text[]) WITH ORDINALITY AS s (id, n)
-LEFT JOIN penstock.jobs AS j ON j.id = s.id
+SELECT s.id FROM {these_ids} LEFT JOIN penstock.jobs AS j ON j.id = s.id
 WHERE j.state IS NULL OR j.state NOT IN ('queued', 'running')
 ORDER BY s.n
-
--- name: finished_jobs [sqlite]
-SELECT s.value FROM json_each(:ids) AS s LEFT JOIN jobs ON jobs.id = s.value
-WHERE jobs.state IS NULL OR jobs.state NOT IN ('queued', 'running')
 
 -- name: unfinished_of_log
 -- Locked in the order everybody locks jobs.
@@ -161,42 +162,25 @@ SELECT (SELECT count(*) FROM penstock.jobs
      + (SELECT count(*) FROM penstock.jobs
         WHERE state = 'queued' AND ready = 0 AND (:tenant::text IS NULL OR tenant = :tenant))
 
--- name: dead_groups [postgres]
+-- name: dead_groups
 -- Dead letters by kind and type of error: how many, from when to when, and the newest of each.
 WITH dead AS (
-    SELECT seq, kind, coalesce(error_type, '') AS error_type, finished_at FROM penstock.jobs
+    SELECT seq, kind, coalesce({error_type}, '') AS error_type, finished_at FROM penstock.jobs
     WHERE state = 'failed' AND (:tenant::text IS NULL OR tenant = :tenant)
 ), groups AS (
     SELECT kind, error_type, count(*) AS count, min(finished_at) AS first_at,
            max(finished_at) AS last_at
     FROM dead GROUP BY kind, error_type
     ORDER BY count DESC, kind, error_type LIMIT :most
-), newest AS (
-    SELECT DISTINCT ON (kind, error_type) kind, error_type, seq FROM dead
-    ORDER BY kind, error_type, finished_at DESC, seq DESC
+), ranked AS (
+    SELECT kind, error_type, seq, row_number() OVER (
+        PARTITION BY kind, error_type ORDER BY finished_at DESC, seq DESC) AS place
+    FROM dead
 )
 SELECT g.kind, g.error_type, g.count, g.first_at, g.last_at, j.error, j.id
 FROM groups AS g
-JOIN newest AS n ON n.kind = g.kind AND n.error_type = g.error_type
+JOIN ranked AS n ON n.kind = g.kind AND n.error_type = g.error_type AND n.place = 1
 JOIN penstock.jobs AS j ON j.seq = n.seq
-ORDER BY g.count DESC, g.kind, g.error_type
-
--- name: dead_groups [sqlite]
--- Twice through them: beside the one max() of a query, and no other, SQLite gives the row it is from.
-WITH dead AS (
-    SELECT seq, kind, coalesce(error ->> 'type', '') AS error_type, finished_at FROM jobs
-    WHERE state = 'failed' AND (:tenant IS NULL OR tenant = :tenant)
-), groups AS (
-    SELECT kind, error_type, count(*) AS count, min(finished_at) AS first_at FROM dead
-    GROUP BY kind, error_type
-    ORDER BY count DESC, kind, error_type LIMIT :most
-), newest AS (
-    SELECT kind, error_type, max(finished_at) AS last_at, seq FROM dead GROUP BY kind, error_type
-)
-SELECT g.kind, g.error_type, g.count, g.first_at, n.last_at, jobs.error, jobs.id
-FROM groups AS g
-JOIN newest AS n ON n.kind = g.kind AND n.error_type = g.error_type
-JOIN jobs ON jobs.seq = n.seq
 ORDER BY g.count DESC, g.kind, g.error_type
 
 -- name: any_work

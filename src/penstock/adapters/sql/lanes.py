@@ -95,16 +95,11 @@ async def infos(rows: LaneRows) -> list[LaneInfo]:
 async def why_waiting(rows: LaneRows, jobs: Sequence[Row]) -> dict[int, str]:
     """By seq, what keeps jobs (rows of `job_columns`) in the lines of lanes from starting."""
     states = await rows.look(sorted({job["lane"] for job in jobs}))
-    seqs, lanes, bands, turns = (
-        [job[name] for job in jobs] for name in ("seq", "lane", "band", "turn")
-    )
-    counted = await rows.tx.fetch(
-        "ahead", seqs=seqs, lanes=lanes, bands=bands, turns=turns, far=FAR
-    )
-    ahead = {row[0]: row[1] for row in counted}
+    places = {name: [job[name] for job in jobs] for name in ("seq", "lane", "band", "turn")}
+    ahead = {row[0]: row[1] for row in await rows.tx.fetch("ahead", **places, far=FAR)}
     return {
         seq: view.why_waiting(lane, family(states, lane), ahead[seq], rows.tx.now)
-        for seq, lane in zip(seqs, lanes, strict=True)
+        for seq, lane in zip(places["seq"], places["lane"], strict=True)
     }
 
 

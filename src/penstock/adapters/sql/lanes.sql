@@ -1,6 +1,17 @@
 -- Lanes as operators see and control them, probes, and what is forgotten. Claims, permits and
 -- settlements are each adapter's own. See tables/lanes.sql.
 
+-- name: limit_columns
+parent, spacing, tolerance, max_parallel, per_day, timeout, breaker_first, breaker_cap, credentials,
+health_url, probe_seconds
+
+-- name: take_limits
+SET parent = excluded.parent, spacing = excluded.spacing, tolerance = excluded.tolerance,
+    max_parallel = excluded.max_parallel, per_day = excluded.per_day, timeout = excluded.timeout,
+    breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap,
+    credentials = excluded.credentials, health_url = excluded.health_url,
+    probe_seconds = excluded.probe_seconds
+
 -- name: limit
 -- What an operator gives a lane instead of the configured limits; all NULL: those again.
 UPDATE penstock.lanes

@@ -3,11 +3,8 @@
 -- name: lane
 -- The limits of lanes as configured now ($1, a JSON array of rows); what has happened in them
 -- stays, and a row is not touched when nothing has changed.
-INSERT INTO penstock.lanes AS l
-    (name, parent, spacing, tolerance, max_parallel, per_day, timeout, breaker_first, breaker_cap,
-     credentials, health_url, probe_seconds, touched_at)
-SELECT n.name, n.parent, n.spacing, n.tolerance, n.max_parallel, n.per_day, n.timeout,
-       n.breaker_first, n.breaker_cap, n.credentials, n.health_url, n.probe_seconds, $2
+INSERT INTO penstock.lanes AS l (name, {limit_columns}, touched_at)
+SELECT name, {limit_columns}, $2
 FROM jsonb_populate_recordset(NULL::penstock.lanes, $1) AS n
 WHERE NOT EXISTS (
     SELECT 1 FROM penstock.lanes AS o
@@ -18,22 +15,13 @@ WHERE NOT EXISTS (
           (n.parent, n.spacing, n.tolerance, n.max_parallel, n.per_day, n.timeout,
            n.breaker_first, n.breaker_cap, n.credentials, n.health_url, n.probe_seconds))
 ORDER BY (n.parent IS NULL), n.name
-ON CONFLICT (name) DO UPDATE
-SET parent = excluded.parent, spacing = excluded.spacing, tolerance = excluded.tolerance,
-    max_parallel = excluded.max_parallel, per_day = excluded.per_day,
-    timeout = excluded.timeout,
-    breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap,
-    credentials = excluded.credentials,
-    health_url = excluded.health_url, probe_seconds = excluded.probe_seconds
+ON CONFLICT (name) DO UPDATE {take_limits}
 
 -- name: assumed_lane
 -- Lanes of which nothing is configured ($1, a JSON array of rows): what is assumed of them never
 -- replaces what is known.
-INSERT INTO penstock.lanes
-    (name, parent, spacing, tolerance, max_parallel, per_day, timeout, breaker_first, breaker_cap,
-     credentials, health_url, probe_seconds, touched_at)
-SELECT n.name, n.parent, n.spacing, n.tolerance, n.max_parallel, n.per_day, n.timeout,
-       n.breaker_first, n.breaker_cap, n.credentials, n.health_url, n.probe_seconds, $2
+INSERT INTO penstock.lanes (name, {limit_columns}, touched_at)
+SELECT name, {limit_columns}, $2
 FROM jsonb_populate_recordset(NULL::penstock.lanes, $1) AS n
 WHERE NOT EXISTS (SELECT 1 FROM penstock.lanes AS o WHERE o.name = n.name)
 ORDER BY (n.parent IS NULL), n.name

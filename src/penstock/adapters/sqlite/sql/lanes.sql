@@ -2,20 +2,11 @@
 
 -- name: lane
 -- The limits of a lane as configured now; what has happened in it stays.
-INSERT INTO lanes (name, parent, spacing, tolerance, max_parallel, per_day, timeout,
-                   breaker_first, breaker_cap, credentials, health_url, probe_seconds,
-                   touched_at)
+INSERT INTO lanes (name, {limit_columns}, touched_at)
 VALUES (:name, :parent, :spacing, :tolerance, :max_parallel, :per_day, :timeout,
         :breaker_first, :breaker_cap, :credentials, :health_url, :probe_seconds, :now)
-ON CONFLICT (name) DO UPDATE
-SET parent = excluded.parent, spacing = excluded.spacing, tolerance = excluded.tolerance,
-    max_parallel = excluded.max_parallel, per_day = excluded.per_day,
-    timeout = excluded.timeout,
-    breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap,
-    credentials = excluded.credentials,
-    health_url = excluded.health_url, probe_seconds = excluded.probe_seconds
-WHERE (parent, spacing, tolerance, max_parallel, per_day, timeout, breaker_first, breaker_cap,
-       credentials, health_url, probe_seconds)
+ON CONFLICT (name) DO UPDATE {take_limits}
+WHERE ({limit_columns})
       IS NOT (excluded.parent, excluded.spacing, excluded.tolerance, excluded.max_parallel,
               excluded.per_day, excluded.timeout, excluded.breaker_first, excluded.breaker_cap,
               excluded.credentials, excluded.health_url, excluded.probe_seconds)
