@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.adapters.life_file import open_life_file, started_jobs
+from penstock.adapters.life_file import started_jobs
 from penstock.adapters.postgres import permits, takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
@@ -16,7 +16,6 @@ from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
 from penstock.adapters.postgres.settle import columns, is_plain, note_progress, refused, settle
-from penstock.adapters.postgres.upkeep import Upkeep
 from penstock.adapters.sql import changes
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sql.takeover import STOPPED, sweep_files
@@ -65,16 +64,16 @@ class PostgresMember(SqlMember):
         self._database = queue.database
         self._trips = Pool(queue.database, "work", 1)
 
-    async def join(self) -> None:
-        self._life = open_life_file(self._queue.folder)
+    async def _enter(self) -> int:
         try:
-            self._number = await self._trips.write(self._insert)
+            return await self._trips.write(self._insert)
         except BaseException:
-            self._life.close()
             await self._trips.close()
             raise
+
+    async def join(self) -> None:
+        await super().join()
         self._renewal: Renewal = Renewal(self._database, self._number, self.id, self._lease_seconds)
-        self._upkeep: Upkeep = Upkeep(self._queue, self._number, self._kinds)
         self._orphans = Orphans(self._number, self.id, self._trips.made)
 
     async def exchange(
@@ -183,7 +182,7 @@ class PostgresMember(SqlMember):
 
     async def _do_chores(self, want: Want) -> None:
         queue = self._queue
-        await self._upkeep.end_lapsed(self._trips)
+        await queue.end_lapsed(self._trips, self._number)
         await self._trips.write(lambda tx: make_ready(tx, want, queue.weights, queue.lane_config))
 
     async def _claim(self, want: Want) -> Claimed:

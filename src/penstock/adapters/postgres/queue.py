@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import schema
+from penstock.adapters.postgres import schema, takeover
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -33,10 +34,12 @@ from penstock.adapters.postgres.enqueue import (
 )
 from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
+from penstock.adapters.postgres.fairness import place
 from penstock.adapters.postgres.feed import FeedReader
 from penstock.adapters.postgres.lanes import PostgresLanes, configured
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.wakeups import Wakeups
+from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.errors import QueueError, QueueUnavailable
@@ -141,6 +144,21 @@ class PostgresQueue(SqlQueue):
 
     async def fetchval(self, statement: str, *values: Any) -> Any:
         return await self._look(lambda tx: tx.fetchval(statement, *values), COMMAND_SECONDS)
+
+    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
+        for number, life in found:
+            await self.write(partial(takeover.dead, folder=self.folder, number=number, life=life))
+        await self.end_lapsed(self, me)
+
+    async def end_lapsed(self, writer: PostgresQueue | Pool, me: int) -> None:
+        """End every membership that was not renewed in time, each in a transaction of its own."""
+        for number, life in await self.fetch(takeover.LAPSED_MEMBERS, self.now(), me):
+            await writer.write(
+                partial(takeover.lapsed, folder=self.folder, number=number, life=life)
+            )
+
+    async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
+        await place(own(tx), jobs, self.weights)
 
     def lane_rows(self, tx: Sql) -> PostgresLanes:
         return PostgresLanes(own(tx))

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from penstock import runtime
+from penstock.adapters.life_file import open_life_file
 from penstock.adapters.member import QueueMember
 from penstock.adapters.sql import lanes
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sql.takeover import boot_id
-from penstock.adapters.sql.upkeep import SqlUpkeep
+from penstock.adapters.sql.upkeep import Upkeep
 from penstock.lanes.breaker import SUSPICION_SECONDS
 from penstock.ports.queue import Lease
 
@@ -26,13 +27,25 @@ class SqlMember(QueueMember):
     """The common part of `penstock.ports.queue.Member`."""
 
     _renewal: Renews
-    _upkeep: SqlUpkeep
 
     def __init__(
         self, queue: SqlQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> None:
         super().__init__(kinds, max_workers, lease_seconds)
         self._shared = queue
+
+    async def _enter(self) -> int:
+        """Store the membership in a transaction."""
+        return await self._shared.change(self._insert)
+
+    async def join(self) -> None:
+        self._life = open_life_file(self._shared.folder)
+        try:
+            self._number = await self._enter()
+        except BaseException:
+            self._life.close()
+            raise
+        self._upkeep = Upkeep(self._shared, self._number, self._kinds)
 
     def now(self) -> float:
         return self._shared.now()

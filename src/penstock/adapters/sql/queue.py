@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.sql import lanes, selection, stop
+from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
 from penstock.adapters.sql.lanes import LaneRows
@@ -53,6 +54,14 @@ class SqlQueue(ABC):
     @abstractmethod
     def lane_rows(self, tx: Sql) -> LaneRows:
         """The lanes, as a transaction or snapshot sees them."""
+
+    @abstractmethod
+    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
+        """End memberships (number, life) that are dead, and all that have lapsed but one's own."""
+
+    @abstractmethod
+    async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
+        """Put jobs at the end of their lines."""
 
     @abstractmethod
     def now(self) -> float: ...

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.sql import lanes
-from penstock.adapters.sql.chores import Placed, fail_overdue
+from penstock.adapters.sql.chores import fail_overdue
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sql.takeover import suspects, sweep_files
@@ -20,30 +19,22 @@ RETENTION_LIMIT = 500
 RETENTION_EVERY = 60.0
 
 
-class SqlUpkeep(ABC):
+class Upkeep:
     """The upkeep done by one member. It writes only where reading finds something to do."""
 
     def __init__(self, queue: SqlQueue, number: int, kinds: Sequence[str]) -> None:
-        self._shared = queue
+        self._queue = queue
         self._number = number
         self._kinds = kinds
         self._aged_at = 0.0
         self._retained_at = 0.0
         self._clock = ClockWatch()
 
-    @abstractmethod
-    async def _take_over(self, found: Sequence[tuple[int, str]]) -> None:
-        """End memberships (number, life) that are dead, and all that have lapsed."""
-
-    @abstractmethod
-    async def _place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
-        """Put jobs at the end of their lines."""
-
     async def run(self) -> None:
-        queue, now = self._shared, self._shared.now()
+        queue, now = self._queue, self._queue.now()
         others = await queue.rows("other_members", me=self._number)
         if found := suspects(others, queue.folder, now):
-            await self._take_over(found)
+            await queue.take_over(self._number, found)
             sweep_files(queue.folder, await queue.life_names())
         ((overdue, cascades, clock),) = await queue.rows("chores")
         if overdue:  # for when no worker is free to claim
@@ -68,7 +59,7 @@ class SqlUpkeep(ABC):
         for kind in self._kinds:
             lines += await tx.fetch("oldest_lines", kind=kind, limit=AGE_LIMIT)
         limits = {"limit": AGE_LIMIT, "heads": AGE_HEADS}
-        before = tx.now - self._shared.ageing_seconds
+        before = tx.now - self._queue.ageing_seconds
         for lane, kind in lines:
             for band in (90, 50):
                 rows += await tx.fetch(
@@ -79,7 +70,8 @@ class SqlUpkeep(ABC):
     async def _age(self, tx: Sql) -> None:
         """Lift jobs that waited long by one band, to the end of its line."""
         rows = await self._aged(tx)
-        await self._place(tx, [(seq, lane, band - 40, tenant) for seq, lane, band, tenant in rows])
+        lifted = [(seq, lane, band - 40, tenant) for seq, lane, band, tenant in rows]
+        await self._queue.place(tx, lifted)
         tx.wake(Topic.READY)
 
 

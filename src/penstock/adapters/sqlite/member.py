@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.adapters.life_file import open_life_file, started_jobs
+from penstock.adapters.life_file import started_jobs
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sql.takeover import STOPPED, sweep_files
 from penstock.adapters.sqlite import lanes, permits, takeover
@@ -15,7 +15,6 @@ from penstock.adapters.sqlite.direct_handover import WaitingClaim
 from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
 from penstock.adapters.sqlite.transaction import Transaction
-from penstock.adapters.sqlite.upkeep import Upkeep
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Exchange, Inbox, Lease, Progress, Settlement, Want
 
@@ -39,14 +38,8 @@ class SqliteMember(SqlMember):
         self._inbox = inbox
 
     async def join(self) -> None:
-        self._life = open_life_file(self._queue.folder)
-        try:
-            self._number = await self._queue.change(self._insert)
-        except BaseException:
-            self._life.close()
-            raise
+        await super().join()
         self._renewal: Renewal = Renewal(self._queue, self._number, self.id, self._lease_seconds)
-        self._upkeep = Upkeep(self._queue, self._number, self._kinds)
 
     def _is_member(self, tx: Transaction) -> bool:
         """Whether the number is this membership's: the id is what nobody else ever has."""

@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from penstock import runtime
+from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
-from penstock.adapters.sqlite import feed
+from penstock.adapters.sqlite import feed, takeover
 from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.enqueue import enqueue
+from penstock.adapters.sqlite.fairness import place
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.member import SqliteMember
-from penstock.adapters.sqlite.transaction import SqliteSql
+from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own
 from penstock.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
@@ -45,6 +47,17 @@ class SqliteQueue(SqliteFile, SqlQueue):
 
     async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
         return await self._shared.write(operation)
+
+    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
+        def end(tx: Transaction) -> None:
+            for number, life in found:
+                takeover.dead(tx, self.folder, number, life)
+            takeover.lapsed(tx, self.folder, me)
+
+        await self.write(end)
+
+    async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
+        place(own(tx), jobs, self.weights)
 
     def lane_rows(self, tx: Sql) -> SqliteLanes:
         assert isinstance(tx, SqliteSql)
