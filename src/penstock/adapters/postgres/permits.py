@@ -18,10 +18,7 @@ async def take(
     """A permit or the reason why not, for each request in order. The lanes are known."""
     here = "SELECT 1 FROM penstock.processes WHERE number = $1 AND id = $2 FOR KEY SHARE"
     if await tx.fetchval(here, holder, member) is None:
-        # A slot taken now would belong to nobody, and never be given back.
-        return [
-            Busy(request.lane, tx.now, "this process lost its membership") for request in requests
-        ]
+        return permit.to_nobody(requests, tx.now)
     states = await store.lock(tx, [request.lane for request in requests])
     slots_held = await store.held_by(tx, holder, [request.job for request in requests])
     answers: list[Permit | Busy] = []

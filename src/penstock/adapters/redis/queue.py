@@ -50,6 +50,11 @@ logger = logging.getLogger("penstock.redis")
 
 IDS = 200
 """Ids asked for in one trip."""
+_SAME = (
+    *("tenant", "log", "parent_id", "error_type", "lane", "priority", "enqueued_after"),
+    "enqueued_before",
+)
+"""Parts of a filter that scripts take as they are."""
 CHUNK = 200
 """Jobs read or changed in one trip, so that nobody else waits long for the server."""
 
@@ -211,20 +216,15 @@ class RedisQueue:
         wanted = states if where.states is None else where.states
         if wanted is not None and states is not None:
             wanted = [state for state in wanted if state in states]
-        ask = {
-            "ids": None if where.ids is None else list(where.ids),
-            "states": None if wanted is None else [str(state.value) for state in wanted],
-            "kinds": kinds,
-            "tenant": where.tenant,
-            "log": where.log,
-            "parent_id": where.parent_id,
-            "error_type": where.error_type,
-            "lane": where.lane,
-            "priority": None if where.priority is None else int(where.priority),
-            "enqueued_after": where.enqueued_after,
-            "enqueued_before": where.enqueued_before,
-        }
-        return given(ask)
+        ask = {name: getattr(where, name) for name in _SAME}
+        return given(
+            ask
+            | {
+                "ids": None if where.ids is None else list(where.ids),
+                "states": None if wanted is None else [str(state.value) for state in wanted],
+                "kinds": kinds,
+            }
+        )
 
     async def cancel(self, where: JobFilter) -> list[str]:
         unfinished = [JobState.QUEUED, JobState.RUNNING]
@@ -371,16 +371,6 @@ class RedisQueue:
 
 def _spec(batch: NewJobs) -> dict[str, Any]:
     """What the jobs of a batch have in common."""
-    return given(
-        {
-            "kind": batch.kind,
-            "tenant": batch.tenant,
-            "priority": int(batch.priority),
-            "timeout": batch.timeout,
-            "max_retries": batch.max_retries,
-            "log": batch.log,
-            "parent_id": batch.parent_id,
-            "trace": batch.trace,
-            "rerun_of": batch.rerun_of,
-        }
-    )
+    names = ("timeout", "max_retries", "log", "parent_id", "trace", "rerun_of")
+    spec = {"kind": batch.kind, "tenant": batch.tenant, "priority": int(batch.priority)}
+    return given(spec | {name: getattr(batch, name) for name in names})

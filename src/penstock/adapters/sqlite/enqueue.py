@@ -17,6 +17,12 @@ from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, ParentRun, Topic
 
+_COMMON = (
+    *("tenant", "kind", "deadline", "timeout", "max_retries", "log", "parent_id", "attached"),
+    *("trace", "rerun_of"),
+)
+"""Columns that all jobs of a batch have in common."""
+
 
 def enqueue(
     tx: Transaction, batch: NewJobs, weights: Weights, lane_config: Callable[[str], LaneConfig]
@@ -139,19 +145,10 @@ def _insert(
         sql("insert"),
         {
             "items": json.dumps(placed),
-            "tenant": batch.tenant,
-            "kind": batch.kind,
+            **{name: getattr(batch, name) for name in _COMMON},
             "priority": int(batch.priority),
             "ready": 0 if scheduled else 1,
             "run_at": batch.run_at if scheduled else tx.now,
-            "deadline": batch.deadline,
-            "timeout": batch.timeout,
-            "max_retries": batch.max_retries,
-            "log": batch.log,
-            "parent_id": batch.parent_id,
-            "attached": batch.attached,
-            "trace": batch.trace,
-            "rerun_of": batch.rerun_of,
             "now": tx.now,
         },
     ).rowcount

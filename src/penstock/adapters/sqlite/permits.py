@@ -22,10 +22,7 @@ def take(
     """A permit or the reason why not, for each request in order; none for who is no member."""
     store.configure(tx, dict.fromkeys(request.lane for request in requests), lane_config)
     if holder is None:
-        # A slot taken now would belong to nobody, and never be given back.
-        return [
-            Busy(request.lane, tx.now, "this process lost its membership") for request in requests
-        ]
+        return permit.to_nobody(requests, tx.now)
     answers: list[Permit | Busy] = []
     for request in requests:
         lanes = store.with_parent(tx, request.lane)

@@ -37,22 +37,9 @@ ALTER TABLE penstock.jobs SET (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Worker processes. `life` names the file whose kernel lock proves that they live, to those on
--- the same machine. Numbers are never used again, so a late member cannot be taken for another.
-CREATE TABLE penstock.processes (
-    number       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    id           text NOT NULL UNIQUE,
-    host         text NOT NULL,
-    pid          integer NOT NULL,
-    boot         text NOT NULL,
-    life         text NOT NULL,
-    kinds        text[] NOT NULL,
-    max_workers  integer NOT NULL,
-    status       jsonb NOT NULL DEFAULT '{}',
-    joined_at    float8 NOT NULL,
-    heartbeat_at float8 NOT NULL,
-    lease_until  float8 NOT NULL
-) WITH (fillfactor = 50);
+ALTER TABLE penstock.processes
+    ADD COLUMN kinds text[] NOT NULL, ADD COLUMN status jsonb NOT NULL DEFAULT '{}',
+    SET (fillfactor = 50);
 
 -- Logs. A version is taken under the lock of the log's row, in the transaction that changes the
 -- job, so versions are committed in order and no reader misses one.

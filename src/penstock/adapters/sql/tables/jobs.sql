@@ -90,6 +90,22 @@ CREATE TABLE penstock.served (
     PRIMARY KEY (lane, band)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
 
+-- Worker processes. `life` names the file whose kernel lock proves that they live, to those on
+-- the same machine. Numbers are never used again, so a late member cannot be taken for another.
+-- `kinds`, a list, and `status`, JSON, are each database's own.
+CREATE TABLE penstock.processes (
+    number       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id           text NOT NULL UNIQUE,
+    host         text NOT NULL,
+    pid          integer NOT NULL,
+    boot         text NOT NULL,
+    life         text NOT NULL,
+    max_workers  integer NOT NULL,
+    joined_at    float8 NOT NULL,
+    heartbeat_at float8 NOT NULL,
+    lease_until  float8 NOT NULL
+);
+
 -- stopped_logs: logs that take no jobs. Apart from `logs`, whose rows go with the last job: a log
 -- stays stopped until somebody reopens it. Written, and read by who would store jobs, only under
 -- the lock of the log's row. Who queues jobs again has locked them, as a stop does first, so

@@ -1,23 +1,8 @@
 -- tables: jobs
 --   history  JSON array, a record per ended run
 ALTER TABLE jobs ADD COLUMN history TEXT NOT NULL DEFAULT '[]';
-
--- Worker processes. `life` names the file whose kernel lock proves that they live.
--- Numbers are never used again, so a late member cannot be taken for another.
-CREATE TABLE processes (
-    number       INTEGER PRIMARY KEY AUTOINCREMENT,
-    id           TEXT NOT NULL UNIQUE,
-    host         TEXT NOT NULL,
-    pid          INTEGER NOT NULL,
-    boot         TEXT NOT NULL,
-    life         TEXT NOT NULL,
-    kinds        TEXT NOT NULL,
-    max_workers  INTEGER NOT NULL,
-    status       TEXT NOT NULL DEFAULT '{}',
-    joined_at    REAL NOT NULL,
-    heartbeat_at REAL NOT NULL,
-    lease_until  REAL NOT NULL
-);
+ALTER TABLE processes ADD COLUMN kinds TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE processes ADD COLUMN status TEXT NOT NULL DEFAULT '{}';
 
 -- Logs: versions 1, 2, 3 ... taken in the transaction that changes the job.
 CREATE TABLE logs (
