@@ -1,4 +1,4 @@
-"""Those who listen for wake-ups, the same for every queue."""
+"""Listeners for wake-ups, the same for every queue."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Listener:
 
 
 class Listeners:
-    """Those of this process, by topic."""
+    """The listeners of this process, by topic."""
 
     def __init__(self) -> None:
         self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}

@@ -1,4 +1,4 @@
-"""A worker process's membership, as far as all queues are alike."""
+"""The parts of a worker process's membership that all queues share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on lanes that are not hot: of operators, of probes, and of the upkeep."""
+"""Lane operations that are not hot: operators' commands, probes, upkeep."""
 
 from __future__ import annotations
 

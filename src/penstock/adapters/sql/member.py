@@ -1,4 +1,4 @@
-"""A worker process's membership of a queue in either database."""
+"""The parts of a worker process's membership that both databases share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of people on the jobs of a queue, in either database."""
+"""The parts of a job queue that both databases share: what operators see and do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store in either database holds besides documents."""
+"""The parts of a store that both databases share: API keys, research tasks, answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes over the jobs of a dead or expired process, as far as both databases are alike."""
+"""Decides what becomes of the jobs of a dead or expired process, and stores it."""
 
 from __future__ import annotations
 
