@@ -95,15 +95,6 @@ async def lock_held(tx: Transaction, holder: int) -> None:
     await lock(tx, [lane for (lane,) in rows])
 
 
-async def look_at(tx: Transaction, names: Sequence[str] | None = None) -> States:
-    """Lanes and their parents as they stand, unlocked: for people to see. None: all of them."""
-    if names is None:
-        rows = await tx.fetch(f"{_READ} ORDER BY name")
-    else:
-        rows = await tx.fetch(f"{_READ} WHERE {_WITH_PARENTS}", names)
-    return {row[0]: LaneState(*tuple(row)[:-2]) for row in rows}
-
-
 async def save(tx: Transaction, lanes: Iterable[LaneState]) -> None:
     rows = [{name: getattr(lane, name) for name in ("name", *STATE)} for lane in lanes]
     if rows:
@@ -147,19 +138,6 @@ async def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
     return await tx.fetchval(waiting, list(lanes), tx.now) is not None
 
 
-async def held_by(tx: Transaction, holder: int, jobs: Sequence[int]) -> dict[int, set[str]]:
-    """The lanes in which each of these jobs has a slot already."""
-    rows = await tx.fetch(
-        "SELECT ref, lane FROM penstock.slots WHERE holder = $1 AND ref = ANY ($2)",
-        holder,
-        [job for job in jobs if job],
-    )
-    held: dict[int, set[str]] = {}
-    for ref, lane in rows:
-        held.setdefault(ref, set()).add(lane)
-    return held
-
-
 async def wake_waiting(tx: Transaction, freed: Mapping[str, int]) -> None:
     """Let lines that wait for a slot of these lanes be looked at again: of each kind that is
     handled somewhere, as many as slots are free, those that have waited longest first."""
@@ -188,13 +166,20 @@ class PostgresLanes:
         self.tx = tx
 
     async def look(self, names: Sequence[str] | None) -> States:
-        return await look_at(self.tx, names)
+        if names is None:
+            rows = await self.tx.fetch(f"{_READ} ORDER BY name")
+        else:
+            rows = await self.tx.fetch(f"{_READ} WHERE {_WITH_PARENTS}", names)
+        return {row[0]: LaneState(*tuple(row)[:-2]) for row in rows}
 
     async def lock(self, names: Sequence[str]) -> States:
         return await lock(self.tx, names)
 
     async def save(self, lanes: Iterable[LaneState]) -> None:
         await save(self.tx, lanes)
+
+    async def take_slots(self, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+        await take_slots(self.tx, holder, slots)
 
     async def wake_waiting(self, lane: str) -> None:
         await wake_waiting(self.tx, {lane: 1})

@@ -7,19 +7,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.adapters.life_file import started_jobs
-from penstock.adapters.postgres import permits, takeover
+from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
-from penstock.adapters.postgres.lane_settle import Learning, standing_leases
-from penstock.adapters.postgres.lanes import free_slots, unserved
+from penstock.adapters.postgres.lanes import PostgresLanes, free_slots, unserved
 from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
-from penstock.adapters.postgres.settle import columns, is_plain, note_progress, refused, settle
-from penstock.adapters.sql import changes
+from penstock.adapters.postgres.settle import (
+    columns,
+    is_plain,
+    note_progress,
+    refused,
+    settle,
+    standing_leases,
+)
+from penstock.adapters.sql import changes, permits
+from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sql.takeover import STOPPED, sweep_files
-from penstock.lanes.permit import still_ours
+from penstock.lanes.permit import still_ours, to_nobody
 from penstock.lanes.verdict import lane_of
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Topic, Want
@@ -150,7 +157,7 @@ class PostgresMember(SqlMember):
         refs = [s.lease.ref for s in settlements] + [note.lease.ref for note in progress]
         standing: set[Ref] = set()
         if names:
-            learning = Learning(tx, self._number, await lock_lanes(tx, names))
+            learning = Learning(PostgresLanes(tx), self._number, await lock_lanes(tx, names))
             asking = {(one.job, one.id, one.token) for one in returned if one.job > 0}
             known = await standing_leases(tx, self._number, asking, ended=True)
             returned = still_ours(returned, known)
@@ -200,11 +207,17 @@ class PostgresMember(SqlMember):
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         await self._queue.configure([request.lane for request in requests])
         async with self._orphans.watched(self._trips):
-            answers = await self._trips.write(
-                lambda tx: permits.take(tx, self._number, self.id, requests)
-            )
+            answers = await self._trips.write(lambda tx: self._permit(tx, requests))
             self._orphans.permitted(answers)
         return answers
+
+    async def _permit(
+        self, tx: Transaction, requests: Sequence[PermitRequest]
+    ) -> list[Permit | Busy]:
+        here = "SELECT 1 FROM penstock.processes WHERE number = $1 AND id = $2 FOR KEY SHARE"
+        if await tx.fetchval(here, self._number, self.id) is None:
+            return to_nobody(requests, tx.now)
+        return await permits.take(PostgresLanes(tx), self._number, requests)
 
     async def leave(self) -> None:
         async def end(tx: Transaction) -> None:

@@ -41,10 +41,15 @@ class LaneRows(Protocol):
         ...
 
     async def lock(self, names: Sequence[str]) -> States:
-        """Lanes and their parents, for this transaction to change."""
+        """Lanes and their parents, for this transaction to change. Trials whose slot is gone,
+        because whoever made them is, have ended."""
         ...
 
     async def save(self, lanes: Iterable[LaneState]) -> None: ...
+
+    async def take_slots(self, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+        """Store slots (lane, ref) of a holder."""
+        ...
 
     async def wake_waiting(self, lane: str) -> None:
         """A slot of the lane is free: let a line that waits for it be looked at again."""

@@ -19,6 +19,10 @@ SET limits = :limits, own_spacing = :own_spacing, own_tolerance = :own_tolerance
     own_parallel = :own_parallel, own_per_day = :own_per_day
 WHERE name = :name
 
+-- name: slots_of_jobs
+-- The lanes in which jobs have a slot.
+SELECT ref, lane FROM penstock.slots WHERE holder = :holder AND ref = ANY (:jobs)
+
 -- name: wake_jobs
 -- Jobs that wait for a lane which is not their own are due now.
 UPDATE penstock.jobs SET run_at = :now

@@ -41,11 +41,6 @@ def configure(
         tx.execute(sql("lane"), {**limits_of(name, config), "now": tx.now})
 
 
-def load_all(connection: sqlite3.Connection) -> list[LaneState]:
-    rows = connection.execute(_READ.replace(" WHERE name = ?", " ORDER BY name"))
-    return [LaneState(*row) for row in rows]
-
-
 def load(tx: Queryable, name: str) -> LaneState | None:
     row = tx.execute(_READ, (name,)).fetchone()
     lane = None if row is None else LaneState(*row)
@@ -69,12 +64,12 @@ def save(tx: Transaction, lane: LaneState) -> None:
     tx.execute(_WRITE, {**values, "name": lane.name, "now": tx.now})
 
 
-def take_slots(tx: Transaction, lanes: Iterable[str], holder: int, refs: Sequence[int]) -> None:
-    rows = [(lane, holder, ref) for lane in lanes for ref in refs]
+def take_slots(tx: Transaction, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+    """Store slots (lane, ref) of a holder."""
     tx.execute(
         "INSERT INTO slots (lane, holder, ref, since)"
-        " SELECT value ->> 0, value ->> 1, value ->> 2, ? FROM json_each(?)",
-        (tx.now, json.dumps(rows)),
+        " SELECT value ->> 0, ?, value ->> 1, ? FROM json_each(?)",
+        (holder, tx.now, json.dumps(slots)),
     )
 
 
@@ -99,14 +94,6 @@ def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
         "SELECT 1 FROM lanes WHERE asked_until > ? AND name IN (SELECT value FROM json_each(?))"
     )
     return tx.execute(waiting, (tx.now, json.dumps(list(lanes)))).fetchone() is not None
-
-
-def held_by(tx: Transaction, lanes: Sequence[LaneState], holder: int, job: int) -> set[str]:
-    """Those of `lanes` in which the job has a slot already."""
-    if not job:
-        return set()
-    rows = tx.execute("SELECT lane FROM slots WHERE holder = ? AND ref = ?", (holder, job))
-    return {name for (name,) in rows} & {lane.name for lane in lanes}
 
 
 def end_lost_trials(tx: Transaction, lanes: Sequence[LaneState]) -> None:
@@ -163,17 +150,25 @@ class SqliteLanes:
 
     async def look(self, names: Sequence[str] | None) -> States:
         if names is None:
-            return {lane.name: lane for lane in load_all(self.tx.connection)}
+            rows = self.tx.connection.execute(_READ.replace(" WHERE name = ?", " ORDER BY name"))
+            return {row[0]: LaneState(*row) for row in rows}
         found = [with_parent(self.tx.connection, name) for name in names]
         return {lane.name: lane for lanes in found for lane in lanes}
 
     async def lock(self, names: Sequence[str]) -> States:
-        found = [load(own(self.tx), name) for name in names]
-        return {lane.name: lane for lane in found if lane is not None}
+        tx, found = own(self.tx), States()
+        for name in names:
+            found |= {lane.name: lane for lane in with_parent(tx, name) if lane.name not in found}
+        end_lost_trials(tx, list(found.values()))
+        return found
 
     async def save(self, lanes: Iterable[LaneState]) -> None:
         for lane in lanes:
             save(own(self.tx), lane)
+
+    async def take_slots(self, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+        if slots:
+            take_slots(own(self.tx), holder, slots)
 
     async def wake_waiting(self, lane: str) -> None:
         wake_waiting(own(self.tx), lane, 1)

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.adapters.life_file import started_jobs
+from penstock.adapters.sql import permits
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sql.takeover import STOPPED, sweep_files
-from penstock.adapters.sqlite import lanes, permits, takeover
+from penstock.adapters.sqlite import lanes, takeover
 from penstock.adapters.sqlite.claim import claim, claim_new
 from penstock.adapters.sqlite.direct_handover import WaitingClaim
+from penstock.adapters.sqlite.lane_settle import give_back
+from penstock.adapters.sqlite.lanes import SqliteLanes
 from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
-from penstock.adapters.sqlite.transaction import Transaction
+from penstock.adapters.sqlite.transaction import Transaction, run
+from penstock.lanes.permit import to_nobody
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Exchange, Inbox, Lease, Progress, Settlement, Want
 
@@ -60,7 +64,7 @@ class SqliteMember(SqlMember):
             if not self._is_member(tx):
                 return Exchange([], refused(tx, settlements), None, False)
             if returned:
-                permits.give_back(tx, self._number, returned)
+                give_back(tx, self._number, returned)
             if progress:  # before: it may be the last word of what is settled
                 note_progress(tx, self._number, progress)
             stale, spared = settle(tx, self._number, self.id, settlements)
@@ -98,8 +102,11 @@ class SqliteMember(SqlMember):
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         def take(tx: Transaction) -> list[Permit | Busy]:
-            holder = self._number if self._is_member(tx) else None
-            return permits.take(tx, holder, requests, self._queue.lane_config)
+            names = dict.fromkeys(request.lane for request in requests)
+            lanes.configure(tx, names, self._queue.lane_config)
+            if not self._is_member(tx):
+                return to_nobody(requests, tx.now)
+            return run(permits.take(SqliteLanes(tx.shared), self._number, requests))
 
         return await self._queue.write(take)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from penstock.adapters.sql import permits
 from penstock.adapters.sql.lanes import note_probe, take_probes
-from penstock.adapters.sqlite import SqliteQueue, claim, permits, settle
-from penstock.adapters.sqlite.lanes import SqliteLanes
+from penstock.adapters.sqlite import SqliteQueue, claim, settle
+from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
@@ -140,7 +141,9 @@ async def test_claim_costs_the_same_with_2000_blocked_lanes(
 
 async def test_permit_costs_the_same_with_2000_lanes_and_20000_jobs(queue: SqliteQueue) -> None:
     def take(tx: Transaction) -> None:
-        permits.take(tx, ME, [PermitRequest("free", -1, False, 1.0)], lane_config)
+        configure(tx, ["free"], lane_config)
+        asked = [PermitRequest("free", -1, False, 1.0)]
+        run(permits.take(SqliteLanes(tx.shared), ME, asked))
 
     few = cost(queue, take)
     await enqueue(queue, *(f"slow{n}" for n in range(2000)))
@@ -186,7 +189,8 @@ async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue, tmp_pa
         recorder = Recorder(connection)
         leases = claim_in(recorder, tmp_path)
         asked = [PermitRequest("free", -1, False, 1.0), PermitRequest("full1", -2, False, 1.0)]
-        permits.take(recorder, ME, asked, lane_config)
+        configure(recorder, ["free", "full1"], lane_config)
+        run(permits.take(SqliteLanes(recorder.shared), ME, asked))
         down = Report(News.UNAVAILABLE, None, None, "127.0.0.1:9")
         ends = [
             Settlement(lease, Outcome.RETRY, 1.0, 2.0, error={}, run_at=3.0, report=down)
