@@ -16,13 +16,7 @@ from operator import truediv
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.models.authorization import authorization
-from penstock.errors import (
-    AuthenticationError,
-    EmbedderError,
-    HttpError,
-    RateLimited,
-    Unavailable,
-)
+from penstock.errors import AuthenticationError, EmbedderError, HttpError, RateLimited, Unavailable
 from penstock.text.normalize import storable
 from penstock.text.retry_after import retry_after
 

@@ -25,10 +25,7 @@ class Claimed(NamedTuple):
 
 
 async def make_ready(
-    tx: Transaction,
-    want: Want,
-    weights: Weights,
-    lane_config: Callable[[str], LaneConfig],
+    tx: Transaction, want: Want, weights: Weights, lane_config: Callable[[str], LaneConfig]
 ) -> None:
     """What comes before a claim: let scheduled jobs join the line, fail queued jobs whose
     deadline has passed, fill in what was unknown of others."""

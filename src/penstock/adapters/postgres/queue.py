@@ -45,15 +45,7 @@ from penstock.adapters.sql.queue import SqlQueue
 from penstock.errors import QueueError, QueueUnavailable
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import (
-    NO_LANE,
-    UNKNOWN_LANE,
-    FeedEntry,
-    Inbox,
-    NewJob,
-    NewJobs,
-    Topic,
-)
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, FeedEntry, Inbox, NewJob, NewJobs, Topic
 
 logger = logging.getLogger("penstock.postgres")
 T = TypeVar("T")

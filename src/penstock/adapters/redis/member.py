@@ -21,15 +21,7 @@ from penstock.adapters.redis.settlements import progress_asks, settlement_asks
 from penstock.adapters.sql.chores import without_lane
 from penstock.adapters.sql.takeover import STOPPED, boot_id, sweep_files
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    NO_LANE,
-    Exchange,
-    KindDefaults,
-    Lease,
-    Progress,
-    Settlement,
-    Want,
-)
+from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
@@ -251,10 +243,7 @@ class RedisMember(QueueMember):
 
     async def _age(self) -> None:
         """Lift jobs that waited long by one band."""
-        ask = {
-            "ageing_seconds": self._queue.ageing_seconds,
-            "weights": self._queue.weights_of(),
-        }
+        ask = {"ageing_seconds": self._queue.ageing_seconds, "weights": self._queue.weights_of()}
         for kind in self._kinds:
             await self._connections.call("age", {**ask, "kind": kind})
 

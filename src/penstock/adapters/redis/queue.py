@@ -21,13 +21,7 @@ from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.sql.job_rows import new_job
-from penstock.errors import (
-    ConfigError,
-    KeyConflict,
-    LogStopped,
-    ParentEnded,
-    QueueUnavailable,
-)
+from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded, QueueUnavailable
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState, own_limits
 from penstock.model.change import Change

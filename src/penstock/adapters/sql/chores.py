@@ -12,6 +12,7 @@ from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.errors import describe
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Topic, Want
+from penstock.text.normalize import is_storable
 
 STAGE_LIMIT = 1000
 ADOPT_LIMIT = 1000
@@ -26,7 +27,7 @@ async def fail_overdue(tx: Sql) -> None:
         "message": "its deadline passed before it could start",
         "retryable": False,
     }
-    await _fail(tx, "overdue", error, limit=STAGE_LIMIT)
+    await fail(tx, "overdue", error, limit=STAGE_LIMIT)
 
 
 async def adopt(
@@ -49,7 +50,7 @@ async def adopt(
             try:
                 lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
             except Exception as error:  # whatever the user's function raises, only this job fails
-                await _fail(tx, "refuse", without_lane(error), seq=seq)
+                await fail(tx, "refuse", without_lane(error), seq=seq)
                 continue
             placed.append((seq, lane, band, tenant))
         await line_up(placed)
@@ -62,7 +63,8 @@ def without_lane(error: Exception) -> dict[str, Any]:
     return described | {"message": message}
 
 
-async def _fail(tx: Sql, statement: str, error: dict[str, Any], **values: Any) -> None:
+async def fail(tx: Sql, statement: str, error: dict[str, Any], **values: Any) -> None:
+    """Fail jobs that were not run: `statement` stores the error, and returns id, tenant and log."""
     record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": error}
     rows: list[Row] = await tx.fetch(
         statement,
@@ -76,7 +78,7 @@ async def _fail(tx: Sql, statement: str, error: dict[str, Any], **values: Any) -
     entries = [
         LogEntry(tenant, log, "failed", job_id, {"error": error})
         for job_id, tenant, log in rows
-        if log is not None
+        if log is not None and all(map(is_storable, (job_id, tenant, log)))
     ]
     await changes.append(tx, entries)
     if rows:
