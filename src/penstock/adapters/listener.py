@@ -1,8 +1,11 @@
-"""A listener for wake-ups, the same for every queue."""
+"""Listeners for wake-ups, the same for every queue."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+
+from penstock.ports.queue import Topic
 
 
 class Listener:
@@ -30,3 +33,19 @@ class Listener:
 
     def close(self) -> None:
         self._listeners.discard(self)
+
+
+class Listeners:
+    """The listeners of this process, by topic."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
+
+    def listen(self, topic: Topic) -> Listener:
+        return Listener(self._listeners[topic])
+
+    def ring(self, topics: Iterable[Topic]) -> None:
+        """Wake who listens in this process."""
+        for topic in topics:
+            for listener in self._listeners[topic]:
+                listener.ring()

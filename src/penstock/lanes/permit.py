@@ -64,6 +64,12 @@ def ask(
     )
 
 
+def to_nobody(requests: Sequence[PermitRequest], now: float) -> list[Permit | Busy]:
+    """The answers to a process that lost its membership: a slot taken now would belong to nobody,
+    and never be given back."""
+    return [Busy(request.lane, now, "this process lost its membership") for request in requests]
+
+
 def still_ours(returned: Sequence[Returned], known: Container[Ref]) -> list[Returned]:
     """What of permits that come back counts. `known` are the leases, of those they were taken
     under, that are this member's. Of another the lane learns nothing: only the slot that the permit

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Any
 
-from penstock.errors import ConfigError, CutShort, ModelError, RateLimited, Unavailable
+from penstock.adapters.models.authorization import authorization
+from penstock.errors import CutShort, ModelError, RateLimited, Unavailable
 from penstock.model.llm import ServedModel
 from penstock.text.normalize import storable
 
@@ -33,12 +33,7 @@ class ChatServer:
 
     def headers(self) -> dict[str, str]:
         """ConfigError where there is no key."""
-        if self._key_variable is None:
-            return {}
-        key = os.environ.get(self._key_variable, "").strip()
-        if not key:
-            raise ConfigError(f"set {self._key_variable} to the key of the language model")
-        return {"authorization": f"Bearer {key}"}
+        return authorization(self._key_variable, "language model")
 
     def text(self, body: bytes) -> str:
         """Of a whole answer. CutShort where it ends for want of tokens."""

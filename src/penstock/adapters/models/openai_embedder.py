@@ -8,7 +8,6 @@ end in the same errors.
 from __future__ import annotations
 
 import math
-import os
 import sys
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,14 +15,8 @@ from itertools import repeat
 from operator import truediv
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import (
-    AuthenticationError,
-    ConfigError,
-    EmbedderError,
-    HttpError,
-    RateLimited,
-    Unavailable,
-)
+from penstock.adapters.models.authorization import authorization
+from penstock.errors import AuthenticationError, EmbedderError, HttpError, RateLimited, Unavailable
 from penstock.text.normalize import storable
 from penstock.text.retry_after import retry_after
 
@@ -55,22 +48,15 @@ class OpenAIEmbedder:
             return []
         import httpx2  # here, because many processes make no requests
 
+        headers = authorization(self._key_variable, "embedder")
         question = {"model": self.model, "input": [storable(text) for text in texts]}
         try:
-            response = await self._post(self._url, json=question, headers=self._headers())
+            response = await self._post(self._url, json=question, headers=headers)
         except httpx2.TransportError as error:
             what = f"{self.model}: {type(error).__name__}: {error}".rstrip(": ")
             raise Unavailable(what) from error
         self._raise_for_status(response)
         return self._vectors(response.content, len(texts))
-
-    def _headers(self) -> dict[str, str]:
-        if self._key_variable is None:
-            return {}
-        key = os.environ.get(self._key_variable, "").strip()
-        if not key:
-            raise ConfigError(f"set {self._key_variable} to the key of the embedder")
-        return {"authorization": f"Bearer {key}"}
 
     def _raise_for_status(self, response: httpx2.Response) -> None:
         """As `ctx.http` has done already, if it made the request. Bodies may repeat the texts, so

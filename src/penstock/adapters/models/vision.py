@@ -50,10 +50,7 @@ class VisionModel:
             "model": self.model,
             "messages": [
                 {"role": "system", "content": INSTRUCTION},
-                {
-                    "role": "user",
-                    "content": [{"type": "image_url", "image_url": {"url": picture}}],
-                },
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": picture}}]},
             ],
         }
         response = await post(

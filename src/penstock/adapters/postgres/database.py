@@ -23,7 +23,7 @@ from penstock.adapters.postgres.address import PostgresAddress
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.semaphore import CountingSemaphore
-from penstock.adapters.sql.dialect import Row, include, load, numbered
+from penstock.adapters.sql.dialect import Row, Sql, include, load, numbered
 from penstock.errors import QueueError
 from penstock.ports.queue import Topic
 
@@ -131,6 +131,18 @@ class Database:
         except ValueError as error:  # what the driver makes of a bad option of the URL
             raise explain(error, self.address) from error
 
+    @asynccontextmanager
+    async def session(self, purpose: str) -> AsyncIterator[Connection]:
+        """A new connection for a while. What goes wrong with it becomes a QueueError."""
+        connection = await self.connect(purpose)
+        try:
+            try:
+                yield connection
+            finally:
+                await close(connection)
+        except TROUBLE as error:
+            raise explain(error, self.address) from error
+
     def sql(self, name_or_text: str) -> str:
         """A statement by its name, or a text that mentions `penstock.`"""
         return statement(name_or_text, self.address.schema)
@@ -199,6 +211,12 @@ class Transaction:
     def wake(self, topic: Topic) -> None:
         """Send this wake-up when the transaction is committed."""
         self.topics.add(topic)
+
+
+def own(tx: Sql) -> Transaction:
+    """The transaction that a shared operation was given."""
+    assert isinstance(tx, Transaction)
+    return tx
 
 
 class Pool:

@@ -7,11 +7,7 @@ import asyncpg
 from penstock.adapters.postgres.address import PostgresAddress
 from penstock.errors import QueueError, QueueUnavailable, QueueUnusable
 
-PASSING = (
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
-    asyncpg.LockNotAvailableError,
-)
+PASSING = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 """The transaction got in another's way and was undone: the same again may well succeed."""
 
 TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)

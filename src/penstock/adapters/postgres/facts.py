@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.adapters.database_facts import ClockSkew, Schema
-from penstock.adapters.postgres.database import Connection, Database, close
-from penstock.adapters.postgres.errors import TROUBLE, explain
+from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.schema import DOCUMENTS, QUEUE, noted
 from penstock.ports.documents import ServingModel
 
@@ -40,14 +39,8 @@ class PostgresFacts(NamedTuple):
 
 async def look(database: Database) -> PostgresFacts:
     """QueueError where the server cannot be reached, or refuses."""
-    connection = await database.connect("doctor")
-    try:
-        try:
-            return await _look(connection, database)
-        finally:
-            await close(connection)
-    except TROUBLE as error:
-        raise explain(error, database.address) from error
+    async with database.session("doctor") as connection:
+        return await _look(connection, database)
 
 
 async def _look(connection: Connection, database: Database) -> PostgresFacts:
@@ -67,11 +60,6 @@ async def _look(connection: Connection, database: Database) -> PostgresFacts:
         clock=clock,
         queue=queue,
         documents=documents,
-        pgvector=await _pgvector(connection, database),
+        pgvector=Pgvector(*await connection.fetchrow(database.sql("pgvector"))),
         serving=serving,
     )
-
-
-async def _pgvector(connection: Connection, database: Database) -> Pgvector:
-    installed, available, creatable = await connection.fetchrow(database.sql("pgvector"))
-    return Pgvector(installed, available, creatable)

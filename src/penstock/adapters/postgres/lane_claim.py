@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.sql.lanes import States, family
 from penstock.lanes import waiting
 from penstock.lanes.limits import grant
 from penstock.lanes.state import LaneState
@@ -44,7 +45,7 @@ async def _ready(tx: Transaction, kinds: Sequence[str]) -> list[str]:
 class _Claim:
     """One look at the lines that are due. Lanes are worked on in memory, and stored at the end."""
 
-    def __init__(self, tx: Transaction, member: int, want: Want, states: store.States) -> None:
+    def __init__(self, tx: Transaction, member: int, want: Want, states: States) -> None:
         self._tx = tx
         self._member = member
         self._want = want
@@ -60,14 +61,14 @@ class _Claim:
     async def look(self, names: Sequence[str]) -> None:
         now, rooms = self._tx.now, {}
         for name in names:
-            lanes = store.family(self._states, name)
+            lanes = family(self._states, name)
             if (most := waiting.room(lanes, self._want.lanes, now)) > 0:
                 rooms[name] = waiting.choice(lanes[0], most)
         picked = await self._pick(rooms)
         for name in names:
             if len(self.leases) >= self._want.lanes:
                 return
-            self._serve(store.family(self._states, name), picked.get(name, []))
+            self._serve(family(self._states, name), picked.get(name, []))
 
     async def _pick(self, rooms: dict[str, int]) -> dict[str, list[Picked]]:
         """The first in each line: jobs nobody else is just changing."""

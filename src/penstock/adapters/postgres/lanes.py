@@ -7,33 +7,18 @@ writes what has changed. What is read with the lock still to be had would be old
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
-from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.sql.lanes import IN_FORCE, STATE, States, wake_lane
 from penstock.lanes import breaker
-from penstock.lanes.state import (
-    CONFIGURED,
-    COUNTED,
-    OWN,
-    QUESTIONS,
-    TOUCHED,
-    LaneState,
-    limits_of,
-)
+from penstock.lanes.state import QUESTIONS, LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
-log = logging.getLogger("penstock.lanes")
-States = dict[str, LaneState]
-
-_COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
-_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
-_IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = f"""
-SELECT {", ".join(_IN_FORCE)},
+SELECT {IN_FORCE},
        (SELECT count(*) FROM penstock.slots WHERE slots.lane = lanes.name)::integer,
        (SELECT count(*) FROM penstock.slots
         WHERE slots.lane = lanes.name || '{QUESTIONS}')::integer,
@@ -53,7 +38,7 @@ ORDER BY (parent IS NULL), name FOR UPDATE
 """
 _SAVE = f"""
 UPDATE penstock.lanes AS l
-SET {", ".join(f"{name} = n.{name}" for name in _STATE)}, touched_at = $2
+SET {", ".join(f"{name} = n.{name}" for name in STATE)}, touched_at = $2
 FROM jsonb_populate_recordset(NULL::penstock.lanes, $1) AS n WHERE l.name = n.name
 """
 
@@ -104,48 +89,14 @@ async def lock(tx: Transaction, names: Iterable[str]) -> States:
     return states
 
 
-async def set_back(tx: Transaction) -> None:
-    """Mend what was written at a time which is still to come, because the clock was set back; see
-    `breaker.set_back`."""
-    ahead = await tx.fetch("SELECT name FROM penstock.lanes WHERE touched_at > $1", tx.now)
-    await lock(tx, [name for (name,) in ahead])
-    woken = await tx.fetch(
-        "UPDATE penstock.lines SET since = $1, wake_at = CASE WHEN wake_at IS NULL THEN NULL"
-        " ELSE 0 END WHERE since > $1 RETURNING 1",
-        tx.now,
-    )
-    if woken:
-        tx.wake(Topic.READY)
-
-
 async def lock_held(tx: Transaction, holder: int) -> None:
     """Lock the lanes in which a member has slots, before anything else that is its."""
     rows = await tx.fetch("SELECT DISTINCT lane FROM penstock.slots WHERE holder = $1", holder)
     await lock(tx, [lane for (lane,) in rows])
 
 
-async def look_at(
-    database: Database, connection: Connection, names: Sequence[str] | None = None
-) -> States:
-    """Lanes and their parents as they stand, unlocked: for people to see. None: all of them."""
-    if names is None:
-        rows = await connection.fetch(database.sql(f"{_READ} ORDER BY name"))
-    else:
-        rows = await connection.fetch(database.sql(f"{_READ} WHERE {_WITH_PARENTS}"), names)
-    return {row[0]: LaneState(*tuple(row)[:-2]) for row in rows}
-
-
-def family(states: Mapping[str, LaneState], name: str) -> list[LaneState]:
-    """The lane and, if it has one, its parent; empty when nobody configured it."""
-    lane = states.get(name)
-    if lane is None:
-        return []
-    parent = None if lane.parent is None else states.get(lane.parent)
-    return [lane] if parent is None else [lane, parent]
-
-
 async def save(tx: Transaction, lanes: Iterable[LaneState]) -> None:
-    rows = [{name: getattr(lane, name) for name in ("name", *_STATE)} for lane in lanes]
+    rows = [{name: getattr(lane, name) for name in ("name", *STATE)} for lane in lanes]
     if rows:
         await tx.execute(_SAVE, json.dumps(rows), tx.now)
 
@@ -187,27 +138,6 @@ async def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
     return await tx.fetchval(waiting, list(lanes), tx.now) is not None
 
 
-async def free_lost_slots(tx: Transaction) -> None:
-    """Every slot belongs to a live membership, and a job's to its lease. This must never find
-    one that does not; if it does, the lane must not stay short of it."""
-    for lane, holder, ref in await tx.fetch("lost_slots"):
-        log.error("a slot of lane %s belonged to nobody (member %d, %d): freed", lane, holder, ref)
-        await wake_waiting(tx, {lane: 1})
-
-
-async def held_by(tx: Transaction, holder: int, jobs: Sequence[int]) -> dict[int, set[str]]:
-    """The lanes in which each of these jobs has a slot already."""
-    rows = await tx.fetch(
-        "SELECT ref, lane FROM penstock.slots WHERE holder = $1 AND ref = ANY ($2)",
-        holder,
-        [job for job in jobs if job],
-    )
-    held: dict[int, set[str]] = {}
-    for ref, lane in rows:
-        held.setdefault(ref, set()).add(lane)
-    return held
-
-
 async def wake_waiting(tx: Transaction, freed: Mapping[str, int]) -> None:
     """Let lines that wait for a slot of these lanes be looked at again: of each kind that is
     handled somewhere, as many as slots are free, those that have waited longest first."""
@@ -229,8 +159,27 @@ async def pass_on(tx: Transaction, lanes: Iterable[LaneState]) -> None:
     await wake_waiting(tx, {name: count for name, count in free.items() if count})
 
 
-async def wake_lane(tx: Transaction, lane: str) -> None:
-    """Something changed: look at the lines of the lane and its children now."""
-    await tx.execute("wake_jobs", lane, tx.now)
-    await tx.execute("wake_lines", lane)
-    tx.wake(Topic.READY)
+class PostgresLanes:
+    """See `penstock.adapters.sql.lanes.LaneRows`."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self.tx = tx
+
+    async def look(self, names: Sequence[str] | None) -> States:
+        if names is None:
+            rows = await self.tx.fetch(f"{_READ} ORDER BY name")
+        else:
+            rows = await self.tx.fetch(f"{_READ} WHERE {_WITH_PARENTS}", names)
+        return {row[0]: LaneState(*tuple(row)[:-2]) for row in rows}
+
+    async def lock(self, names: Sequence[str]) -> States:
+        return await lock(self.tx, names)
+
+    async def save(self, lanes: Iterable[LaneState]) -> None:
+        await save(self.tx, lanes)
+
+    async def take_slots(self, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+        await take_slots(self.tx, holder, slots)
+
+    async def wake_waiting(self, lane: str) -> None:
+        await wake_waiting(self.tx, {lane: 1})

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.adapters.life_file import open_life_file, started_jobs
-from penstock.adapters.postgres import permits, probes, takeover
+from penstock.adapters.life_file import started_jobs
+from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
-from penstock.adapters.postgres.lane_settle import Learning, standing_leases
-from penstock.adapters.postgres.lanes import free_slots, unserved
+from penstock.adapters.postgres.lanes import PostgresLanes, free_slots, unserved
 from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
-from penstock.adapters.postgres.settle import columns, is_plain, note_progress, refused, settle
-from penstock.adapters.postgres.upkeep import Upkeep
-from penstock.adapters.sql import changes
-from penstock.adapters.sql.takeover import boot_id, sweep_files
-from penstock.lanes.permit import still_ours
+from penstock.adapters.postgres.settle import (
+    columns,
+    is_plain,
+    note_progress,
+    refused,
+    settle,
+    standing_leases,
+)
+from penstock.adapters.sql import changes, permits
+from penstock.adapters.sql.lane_settle import Learning
+from penstock.adapters.sql.member import SqlMember
+from penstock.adapters.sql.takeover import STOPPED, sweep_files
+from penstock.lanes.permit import still_ours, to_nobody
 from penstock.lanes.verdict import lane_of
-from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Topic, Want
 
@@ -56,51 +60,28 @@ class _Trip(NamedTuple):
     """There is more to a claim just now; then nothing was claimed."""
 
 
-class PostgresMember:
+class PostgresMember(SqlMember):
     """See `penstock.ports.queue.Member`."""
 
     def __init__(
         self, queue: PostgresQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> None:
-        self.id = new_id()
-        self._number = 0
+        super().__init__(queue, kinds, max_workers, lease_seconds)
         self._queue = queue
         self._database = queue.database
-        self._kinds = sorted(kinds)
-        self._max_workers = max_workers
-        self._lease_seconds = lease_seconds
         self._trips = Pool(queue.database, "work", 1)
 
-    def now(self) -> float:
-        return self._database.clock.now()
-
-    async def join(self) -> None:
-        self._life = open_life_file(self._queue.folder)
+    async def _enter(self) -> int:
         try:
-            self._number = await self._trips.write(self._insert)
+            return await self._trips.write(self._insert)
         except BaseException:
-            self._life.close()
             await self._trips.close()
             raise
-        self._renewal = Renewal(self._database, self._number, self.id, self._lease_seconds)
-        self._upkeep = Upkeep(self._queue, self._number, self._kinds)
-        self._orphans = Orphans(self._number, self.id, self._trips.made)
 
-    async def _insert(self, tx: Transaction) -> int:
-        number: int = await tx.fetchval(
-            "join",
-            self.id,
-            socket.gethostname(),
-            os.getpid(),
-            boot_id(),
-            self._life.name,
-            self._kinds,
-            self._max_workers,
-            tx.now,
-            tx.now + self._lease_seconds,
-        )
-        await probes.try_at_once(tx)
-        return number
+    async def join(self) -> None:
+        await super().join()
+        self._renewal: Renewal = Renewal(self._database, self._number, self.id, self._lease_seconds)
+        self._orphans = Orphans(self._number, self.id, self._trips.made)
 
     async def exchange(
         self,
@@ -176,7 +157,7 @@ class PostgresMember:
         refs = [s.lease.ref for s in settlements] + [note.lease.ref for note in progress]
         standing: set[Ref] = set()
         if names:
-            learning = Learning(tx, self._number, await lock_lanes(tx, names))
+            learning = Learning(PostgresLanes(tx), self._number, await lock_lanes(tx, names))
             asking = {(one.job, one.id, one.token) for one in returned if one.job > 0}
             known = await standing_leases(tx, self._number, asking, ended=True)
             returned = still_ours(returned, known)
@@ -208,7 +189,7 @@ class PostgresMember:
 
     async def _do_chores(self, want: Want) -> None:
         queue = self._queue
-        await self._upkeep.end_lapsed(self._trips)
+        await queue.end_lapsed(self._trips, self._number)
         await self._trips.write(lambda tx: make_ready(tx, want, queue.weights, queue.lane_config))
 
     async def _claim(self, want: Want) -> Claimed:
@@ -226,47 +207,23 @@ class PostgresMember:
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         await self._queue.configure([request.lane for request in requests])
         async with self._orphans.watched(self._trips):
-            answers = await self._trips.write(
-                lambda tx: permits.take(tx, self._number, self.id, requests)
-            )
+            answers = await self._trips.write(lambda tx: self._permit(tx, requests))
             self._orphans.permitted(answers)
         return answers
 
-    async def probes(self) -> list[tuple[str, str]]:
-        due = await self._queue.fetchval(
-            f"SELECT 1 {probes.DUE} LIMIT 1", self._database.clock.now()
-        )
-        return await self._queue.write(probes.take) if due else []
-
-    async def probed(self, lane: str, ok: bool) -> None:
-        await self._queue.write(lambda tx: probes.note(tx, lane, ok))
-
-    def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(*lease.ref)
-
-    def clear_started(self, slot: int) -> None:
-        self._life.clear(slot)
-
-    def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
-        return self._renewal.renew(status, holds)
-
-    async def cancelled(self) -> list[int]:
-        rows = await self._queue.fetch(
-            "SELECT seq FROM penstock.jobs WHERE holder = $1 AND state = 'cancelled'"
-            f" AND ({takeover.IS_MEMBER})",
-            self._number,
-            self.id,
-        )
-        return [seq for (seq,) in rows]
-
-    async def upkeep(self) -> None:
-        await self._upkeep.run()
+    async def _permit(
+        self, tx: Transaction, requests: Sequence[PermitRequest]
+    ) -> list[Permit | Busy]:
+        here = "SELECT 1 FROM penstock.processes WHERE number = $1 AND id = $2 FOR KEY SHARE"
+        if await tx.fetchval(here, self._number, self.id) is None:
+            return to_nobody(requests, tx.now)
+        return await permits.take(PostgresLanes(tx), self._number, requests)
 
     async def leave(self) -> None:
         async def end(tx: Transaction) -> None:
             # What is still held was never started, or its outcome could not be stored.
             started = started_jobs(self._life.path)
-            await takeover.end_membership(tx, self._number, self.id, started, "it stopped")
+            await takeover.end_membership(tx, self._number, self.id, started, STOPPED)
 
         try:
             await self._queue.write(end)

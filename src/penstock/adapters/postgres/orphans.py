@@ -87,8 +87,7 @@ class Orphans:
     async def _cancel_stopped(self, tx: Transaction, seqs: Sequence[int]) -> None:
         cancelled = sorted(await cancel_requeued(tx, seqs))
         rows = await tx.fetch(
-            "SELECT tenant, log, id FROM penstock.jobs WHERE seq = ANY ($1) ORDER BY seq",
-            cancelled,
+            "SELECT tenant, log, id FROM penstock.jobs WHERE seq = ANY ($1) ORDER BY seq", cancelled
         )
         entries = [LogEntry(tenant, log, CANCELLED, job_id, {}) for tenant, log, job_id in rows]
         await changes.append(tx, entries)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import lane_view, lanes, schema
+from penstock.adapters.postgres import schema, takeover
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -20,6 +21,7 @@ from penstock.adapters.postgres.database import (
     Database,
     Pool,
     Transaction,
+    own,
 )
 from penstock.adapters.postgres.enqueue import (
     MANY,
@@ -32,24 +34,18 @@ from penstock.adapters.postgres.enqueue import (
 )
 from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
+from penstock.adapters.postgres.fairness import place
 from penstock.adapters.postgres.feed import FeedReader
+from penstock.adapters.postgres.lanes import PostgresLanes, configured
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.wakeups import Wakeups
-from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.chores import Placed
+from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.errors import QueueError, QueueUnavailable
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig, LaneLimits
-from penstock.ports.lanes import LaneCommand, LaneInfo
-from penstock.ports.queue import (
-    NO_LANE,
-    UNKNOWN_LANE,
-    FeedEntry,
-    Inbox,
-    NewJob,
-    NewJobs,
-    Topic,
-)
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, FeedEntry, Inbox, NewJob, NewJobs, Topic
 
 logger = logging.getLogger("penstock.postgres")
 T = TypeVar("T")
@@ -74,12 +70,9 @@ class PostgresQueue(SqlQueue):
         lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
         poll_only: bool = False,
     ) -> None:
+        super().__init__(ageing_seconds, retention_seconds, weights, lane_config)
         self.database = Database(parse(url), poll_only=poll_only)
         self.url = self.database.address.shown
-        self.ageing_seconds = ageing_seconds
-        self.retention_seconds = retention_seconds
-        self.weights = dict(weights or {})
-        self.lane_config = lane_config
         self.wakeups = Wakeups(self.database)
         self._feed = FeedReader(self)
         self.folder = Path()
@@ -144,9 +137,23 @@ class PostgresQueue(SqlQueue):
     async def fetchval(self, statement: str, *values: Any) -> Any:
         return await self._look(lambda tx: tx.fetchval(statement, *values), COMMAND_SECONDS)
 
-    async def why_waiting(self, tx: Sql, rows: Sequence[Row]) -> dict[int, str]:
-        assert isinstance(tx, Transaction)
-        return await lane_view.why_waiting(tx, rows)
+    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
+        for number, life in found:
+            await self.write(partial(takeover.dead, folder=self.folder, number=number, life=life))
+        await self.end_lapsed(self, me)
+
+    async def end_lapsed(self, writer: PostgresQueue | Pool, me: int) -> None:
+        """End every membership that was not renewed in time, each in a transaction of its own."""
+        for number, life in await self.fetch(takeover.LAPSED_MEMBERS, self.now(), me):
+            await writer.write(
+                partial(takeover.lapsed, folder=self.folder, number=number, life=life)
+            )
+
+    async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
+        await place(own(tx), jobs, self.weights)
+
+    def lane_rows(self, tx: Sql) -> PostgresLanes:
+        return PostgresLanes(own(tx))
 
     async def enqueue(self, batch: NewJobs, conn: Connection | None = None) -> list[Job]:
         items, first = distinct(batch)
@@ -177,34 +184,25 @@ class PostgresQueue(SqlQueue):
         ids are the same each time, so what was stored already is found and not stored twice."""
         for n in range(1, TRIES):
             try:
-                async with self.pool().connection() as own:
-                    return await store(self.database, own, batch, items, self.weights)
+                async with self.pool().connection() as mine:
+                    return await store(self.database, mine, batch, items, self.weights)
             except QueueUnavailable as error:
                 cause = error.__cause__
                 if not isinstance(cause, PASSING) and (n > 1 or not cause or not lost(cause)):
                     raise
                 logger.debug("trying to enqueue again: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
-        async with self.pool().connection() as own:
-            return await store(self.database, own, batch, items, self.weights)
+        async with self.pool().connection() as mine:
+            return await store(self.database, mine, batch, items, self.weights)
 
     async def _configure(self, names: set[str]) -> None:
         """Make lanes known, in a transaction of its own: nobody has to wait for a longer one."""
-        for statement, rows in lanes.configured(names, self.lane_config):
+        for statement, rows in configured(names, self.lane_config):
             async with self.pool().connection() as connection:
                 await connection.execute(self.database.sql(statement), rows, self.now())
 
-    async def lanes(self) -> list[LaneInfo]:
-        return await self._look(lane_view.infos, COMMAND_SECONDS)
-
     async def configure(self, lanes: Sequence[str]) -> None:
         await self._configure(set(lanes))
-
-    async def control(self, lane: str, control: LaneCommand) -> bool:
-        return await self.write(lambda tx: lane_view.control(tx, lane, control))
-
-    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
-        return await self.write(lambda tx: lane_view.limit(tx, lane, limits))
 
     def callers_waiting(self) -> int:
         return self.pool().waiting
@@ -214,6 +212,9 @@ class PostgresQueue(SqlQueue):
 
     async def feed_end(self, tenant: str) -> str:
         return await self._feed.end()
+
+    async def forget_feed(self) -> None:
+        """The entries of the feed are those of the logs, and go with them."""
 
     async def join(
         self,

@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from penstock.adapters.database_facts import Schema
-from penstock.adapters.postgres.database import Connection, Database, close, in_schema
-from penstock.adapters.postgres.errors import TROUBLE, explain
+from penstock.adapters.postgres.database import Connection, Database, in_schema
+from penstock.adapters.sql.migrations import read_migrations
 from penstock.errors import QueueUnusable
 
 OLDEST_SERVER = 14
@@ -46,47 +46,29 @@ def migrations(series: Series = QUEUE) -> tuple[Migration, ...]:
     """Every migration this code knows, in order."""
     folder = files("penstock.adapters.postgres").joinpath(*series.folder.split("/"))
     found = []
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".sql"):
-            text = entry.read_text()
-            needs = re.match(r"-- needs (\d+)\n", text)
-            assert needs is not None, f"{entry.name} must begin with what it needs"
-            found.append(Migration(int(entry.name[:4]), entry.name, int(needs[1]), text))
+    for name, text in read_migrations(folder):
+        needs = re.match(r"-- needs (\d+)\n", text)
+        assert needs is not None, f"{name} must begin with what it needs"
+        found.append(Migration(int(name[:4]), name, int(needs[1]), text))
     return tuple(found)
 
 
 async def prepare(database: Database) -> str:
     """Bring the namespace to this version, whoever else does so at the same moment. Returns the
     queue's id. QueueUnusable when it is not ours, too new, or may not be made."""
-    connection = await database.connect("set-up")
-    try:
-        try:
-            _check_server(connection)
-            await migrate(connection, database, QUEUE)
-            queue_id: str = await connection.fetchval(database.sql("SELECT id FROM penstock.queue"))
-        finally:
-            await close(connection)
-    except TROUBLE as error:
-        raise explain(error, database.address) from error
+    async with database.session("set-up") as connection:
+        version = connection.get_server_version().major
+        if version < OLDEST_SERVER:
+            raise QueueUnusable(f"PostgreSQL {version} is too old; {OLDEST_SERVER} is needed")
+        await migrate(connection, database, QUEUE)
+        queue_id: str = await connection.fetchval(database.sql("SELECT id FROM penstock.queue"))
     return queue_id
 
 
 async def exists(database: Database) -> bool:
     """Whether there is a queue in the namespace. Only looks."""
-    connection = await database.connect("set-up")
-    try:
-        try:
-            return await _version(connection, database, QUEUE) > 0
-        finally:
-            await close(connection)
-    except TROUBLE as error:
-        raise explain(error, database.address) from error
-
-
-def _check_server(connection: Connection) -> None:
-    version = connection.get_server_version().major
-    if version < OLDEST_SERVER:
-        raise QueueUnusable(f"PostgreSQL {version} is too old; {OLDEST_SERVER} is needed")
+    async with database.session("set-up") as connection:
+        return await _version(connection, database, QUEUE) > 0
 
 
 async def migrate(connection: Connection, database: Database, series: Series) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from penstock.adapters.postgres.database import Transaction
@@ -18,11 +18,32 @@ from penstock.adapters.sql.settlement_rows import (
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.job_log import LOG_LIMIT
-from penstock.ports.queue import Outcome, Progress, Settlement, Topic
+from penstock.ports.queue import Outcome, Progress, Ref, Settlement, Topic
 from penstock.text.normalize import storable
 
 _ENDED_BADLY = (Outcome.RETRY, Outcome.FAILED)
 _GIVEN_BACK = (Outcome.RELEASED, Outcome.HANDED_BACK)
+
+
+async def standing_leases(
+    tx: Transaction, holder: int, leases: Collection[Ref], *, ended: bool = False
+) -> set[Ref]:
+    """Which leases still stand: only these teach a lane anything, or have a slot to free. Their
+    jobs are locked, so that they stand until this transaction ends. With `ended`, also those that
+    have ended since and nobody else has begun; then nothing is locked."""
+    if not leases:
+        return set()
+    rows = await tx.fetch(
+        "SELECT j.seq, j.id, j.token FROM penstock.jobs AS j"
+        " JOIN unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)"
+        " ON j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token"
+        " WHERE j.holder IS NOT DISTINCT FROM $4 OR $5 AND j.holder IS NULL"
+        f" ORDER BY j.seq {'' if ended else 'FOR UPDATE OF j'}",
+        *zip(*sorted(leases), strict=True),
+        holder,
+        ended,
+    )
+    return {(seq, job_id, token) for seq, job_id, token in rows}
 
 
 def is_plain(s: Settlement) -> bool:

@@ -9,21 +9,20 @@ from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.database import Database, Pool
 from penstock.adapters.postgres.dialect import PostgresDatabase
 from penstock.adapters.postgres.documents import PostgresDocuments
-from penstock.adapters.sql.access import SqlAccess
-from penstock.adapters.sql.answers import SqlAnswers
-from penstock.adapters.sql.tasks import SqlTasks
+from penstock.adapters.sql.store import SqlStore
 from penstock.errors import QueueError
 
 POOL_SIZE = 4
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """See `penstock.ports.store.Store`. `shared` is the pool of a queue in the same place, which
     opens and closes it; without it the store has one of its own."""
 
     blobs: Path | None = None
 
     def __init__(self, database: Database, shared: Callable[[], Pool] | None = None) -> None:
+        super().__init__(PostgresDatabase(database, self._pool))
         self._database = database
         self._shared = shared
         self._own: Pool | None = None
@@ -47,12 +46,3 @@ class PostgresStore:
 
     def documents(self) -> PostgresDocuments:
         return PostgresDocuments(self._database, self._pool)
-
-    def access(self) -> SqlAccess:
-        return SqlAccess(PostgresDatabase(self._database, self._pool))
-
-    def research(self) -> SqlTasks:
-        return SqlTasks(PostgresDatabase(self._database, self._pool))
-
-    def answers(self) -> SqlAnswers:
-        return SqlAnswers(PostgresDatabase(self._database, self._pool))

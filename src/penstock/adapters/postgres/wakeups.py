@@ -13,7 +13,7 @@ import logging
 import random
 from collections.abc import Iterable
 
-from penstock.adapters.listener import Listener
+from penstock.adapters.listener import Listener, Listeners
 from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.errors import TROUBLE
 from penstock.aio import end_tasks
@@ -29,12 +29,12 @@ RECONNECT_FIRST, RECONNECT_LAST = 0.1, 2.0
 POLL_FIRST, POLL_LAST = 0.1, 1.0
 
 
-class Wakeups:
+class Wakeups(Listeners):
     """Hears wake-ups. Belongs to the event loop it is first listened in."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__()
         self._database = database
-        self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
         self._wanted: set[Topic] = set()
         self._heard: set[Topic] = set()
         self._stir = asyncio.Event()
@@ -48,7 +48,7 @@ class Wakeups:
         if self._task is None:
             run = self._poll if self._database.poll_only else self._hear
             self._task = asyncio.create_task(run(), name="penstock-wakeups")
-        return Listener(self._listeners[topic])
+        return super().listen(topic)
 
     async def close(self) -> None:
         task, self._task = self._task, None
@@ -60,12 +60,6 @@ class Wakeups:
         if self._database.poll_only:
             self._busy = True
             self.ring(topics)
-
-    def ring(self, topics: Iterable[Topic]) -> None:
-        """Wake who listens in this process."""
-        for topic in topics:
-            for listener in self._listeners[topic]:
-                listener.ring()
 
     async def _hear(self) -> None:
         pause = RECONNECT_FIRST

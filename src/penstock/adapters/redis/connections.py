@@ -24,7 +24,7 @@ from redis.retry import Retry
 
 from penstock.adapters.redis.address import RedisAddress
 from penstock.adapters.redis.errors import explain
-from penstock.adapters.redis.scripts import script
+from penstock.adapters.redis.scripts import given, script
 from penstock.adapters.semaphore import CountingSemaphore
 from penstock.errors import ConfigError, QueueError
 
@@ -50,7 +50,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 def command(name: str, tag: str, ask: dict[str, Any], blobs: Sequence[str]) -> list[str | int]:
-    return ["EVALSHA", script(name).digest, 1, tag, json.dumps(ask), *blobs]
+    return ["EVALSHA", script(name).digest, 1, tag, json.dumps(given(ask)), *blobs]
 
 
 def in_full(name: str, words: list[str | int]) -> list[str | int]:

@@ -11,10 +11,9 @@ from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts
 
 async def counts(connections: Connections, tenant: str | None) -> list[KindCounts]:
     """How many jobs of each kind are in each state."""
-    ask = {} if tenant is None else {"tenant": tenant}
     found = kind_counts(
         (kind, state, int(count), float(first) if first else None)
-        for state, kind, count, first in await connections.call("counts", ask)
+        for state, kind, count, first in await connections.call("counts", {"tenant": tenant})
     )
     if tenant is None:
         return found
@@ -28,7 +27,7 @@ async def counts(connections: Connections, tenant: str | None) -> list[KindCount
 
 async def queued(connections: Connections, tenant: str | None) -> int:
     """How many jobs are queued."""
-    found = await connections.call("counts", {} if tenant is None else {"tenant": tenant})
+    found = await connections.call("counts", {"tenant": tenant})
     return sum(int(count) for state, _, count, _ in found if state == "queued")
 
 
@@ -45,7 +44,7 @@ async def _oldest(connections: Connections, kind: str, tenant: str) -> float | N
 
 async def dead_groups(connections: Connections, tenant: str | None) -> list[DeadGroup]:
     """Dead letters by kind and type of error. All are looked at, some in a call."""
-    ask: dict[str, object] = {} if tenant is None else {"tenant": tenant}
+    ask: dict[str, object] = {"tenant": tenant}
     groups: dict[tuple[str, str], DeadGroup] = {}
     while True:
         some, cursor = await connections.call("dead_groups", ask)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from penstock.adapters.redis.scripts import given
 from penstock.lanes.state import OWN, LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
@@ -28,8 +29,7 @@ def configs(names: Iterable[str], lane_config: Callable[[str], LaneConfig]) -> l
 
 
 def _config(name: str, config: LaneConfig) -> dict[str, Any]:
-    ask = {**limits_of(name, config), "assumed": config.assumed}
-    return {field: value for field, value in ask.items() if value is not None}
+    return given({**limits_of(name, config), "assumed": config.assumed})
 
 
 def lane(told: Sequence[Any]) -> tuple[LaneState, int]:
@@ -50,15 +50,7 @@ def lane(told: Sequence[Any]) -> tuple[LaneState, int]:
 
 
 def report_ask(report: Report) -> dict[str, Any]:
-    ask = {
-        "news": report.news.value,
-        "retry_after": report.retry_after,
-        "lane": report.lane,
-        "address": report.address,
-        "told": report.told,
-        "resets_after": report.resets_after,
-    }
-    return {name: value for name, value in ask.items() if value is not None}
+    return given({**report._asdict(), "news": report.news.value})
 
 
 def returned_ask(one: Returned, trip: int) -> dict[str, Any]:
@@ -74,19 +66,6 @@ def returned_ask(one: Returned, trip: int) -> dict[str, Any]:
     if one.report is not None:
         ask["report"] = report_ask(one.report)
     return ask
-
-
-def request_ask(request: PermitRequest) -> dict[str, Any]:
-    return {
-        "lane": request.lane,
-        "ref": request.ref,
-        "rate_only": request.rate_only,
-        "patience": request.patience,
-        "job": request.job,
-        "slot_only": request.slot_only,
-        "lead": request.lead,
-        "question": request.question,
-    }
 
 
 def permit(request: PermitRequest, told: Sequence[Any]) -> Permit | Busy:

@@ -12,23 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life_file import Started, open_life_file, started_jobs
+from penstock.adapters.member import QueueMember
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
+from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
-from penstock.adapters.sql.takeover import boot_id, sweep_files
-from penstock.errors import describe
-from penstock.model.ids import new_id
+from penstock.adapters.sql.chores import without_lane
+from penstock.adapters.sql.takeover import STOPPED, boot_id, sweep_files
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    NO_LANE,
-    Exchange,
-    KindDefaults,
-    Lease,
-    Progress,
-    Settlement,
-    Want,
-)
+from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
@@ -40,19 +33,15 @@ FORGETS = 2
 _random = random.Random()  # noqa: S311 (jitter, not a secret)
 
 
-class RedisMember:
+class RedisMember(QueueMember):
     """See `penstock.ports.queue.Member`."""
 
     def __init__(
         self, queue: RedisQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> None:
-        self.id = new_id()
-        self._number = 0
+        super().__init__(kinds, max_workers, lease_seconds)
         self._queue = queue
         self._connections = queue.connections
-        self._kinds = list(kinds)
-        self._max_workers = max_workers
-        self._lease_seconds = lease_seconds
         self._renewing = BlockingChannel(queue.connections)
         self._trips = 0
         self._unanswered: int | None = None
@@ -147,9 +136,7 @@ class RedisMember:
         ask["returned"] = [
             lanes.returned_ask(one, self._given_back[one.permit.ref]) for one in returned
         ]
-        if weights := self._queue.weights_of():
-            ask["weights"] = weights
-        ask["answered"] = self._answered
+        ask |= {"weights": self._queue.weights_of(), "answered": self._answered}
         if self._doubt:
             held = self._leases.values()
             ask["known"] = {str(lease.seq): f"{lease.id} {lease.token}" for lease in held}
@@ -171,12 +158,11 @@ class RedisMember:
         """Say in which lane jobs belong that were enqueued where their kind was unknown."""
         jobs = [_adopted(want.kinds[kind], int(seq), payload) for seq, kind, payload in unknown]
         names = dict.fromkeys(job["lane"] for job in jobs if "lane" in job)
-        ask: dict[str, Any] = {
+        ask = {
             "jobs": jobs,
             "configs": lanes.configs(names, self._queue.lane_config),
+            "weights": self._queue.weights_of(),
         }
-        if weights := self._queue.weights_of():
-            ask["weights"] = weights
         if jobs:
             await self._connections.call("adopt", ask)
 
@@ -189,7 +175,7 @@ class RedisMember:
             "life": self._life.name,
             "number": self._asks,
             "jitter": _jitter(),
-            "requests": [lanes.request_ask(request) for request in requests],
+            "requests": [request._asdict() for request in requests],
             "configs": lanes.configs(names, self._queue.lane_config),
             "returned": [lanes.returned_ask(one, 0) for one in unheard],
         }
@@ -218,12 +204,6 @@ class RedisMember:
     async def probed(self, lane: str, ok: bool) -> None:
         ask = {"lane": lane, "ok": ok, "jitter": _jitter()}
         await self._connections.call("probed", ask)
-
-    def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(*lease.ref)
-
-    def clear_started(self, slot: int) -> None:
-        self._life.clear(slot)
 
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
         ask = {
@@ -263,9 +243,7 @@ class RedisMember:
 
     async def _age(self) -> None:
         """Lift jobs that waited long by one band."""
-        ask: dict[str, Any] = {"ageing_seconds": self._queue.ageing_seconds}
-        if weights := self._queue.weights_of():
-            ask["weights"] = weights
+        ask = {"ageing_seconds": self._queue.ageing_seconds, "weights": self._queue.weights_of()}
         for kind in self._kinds:
             await self._connections.call("age", {**ask, "kind": kind})
 
@@ -276,7 +254,7 @@ class RedisMember:
             self._started = started_jobs(self._life.path)
         try:
             me, life = self._number, self._life.name
-            await takeover.end(self._connections, me, life, self._started, takeover.STOPPED)
+            await takeover.end(self._connections, me, life, self._started, STOPPED)
         finally:
             self._renewing.close()
             self._life.close()
@@ -293,10 +271,11 @@ def _jitter() -> float:
 
 
 def _want_ask(want: Want) -> dict[str, Any]:
-    ask: dict[str, Any] = {
+    ask = {
         "limit": want.limit,
         "lanes": want.lanes,
         "crashed": want.crashed,
+        "ordinary": want.ordinary,
         "names": list(want.kinds),
         "kinds": {
             kind: {
@@ -307,9 +286,7 @@ def _want_ask(want: Want) -> dict[str, Any]:
             for kind, defaults in want.kinds.items()
         },
     }
-    if want.ordinary is not None:
-        ask["ordinary"] = want.ordinary
-    return ask
+    return given(ask)
 
 
 def _adopted(defaults: KindDefaults, seq: int, payload: str) -> dict[str, Any]:
@@ -321,8 +298,6 @@ def _adopted(defaults: KindDefaults, seq: int, payload: str) -> dict[str, Any]:
     try:
         ask["lane"] = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
     except Exception as error:  # whatever the user's function raises, only this job fails
-        described = describe(error, retryable=False)
-        why = described["message"]
-        described["message"] = f"its lane cannot be computed from the payload: {why}"
+        described = without_lane(error)
         ask |= {"error": json.dumps(described), "error_type": described["type"]}
     return ask

@@ -18,15 +18,10 @@ from penstock.adapters.redis import address, feed, figures, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
+from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.sql.job_rows import new_job
-from penstock.errors import (
-    ConfigError,
-    KeyConflict,
-    LogStopped,
-    ParentEnded,
-    QueueUnavailable,
-)
+from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded, QueueUnavailable
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState, own_limits
 from penstock.model.change import Change
@@ -49,6 +44,11 @@ logger = logging.getLogger("penstock.redis")
 
 IDS = 200
 """Ids asked for in one trip."""
+_SAME = (
+    *("tenant", "log", "parent_id", "error_type", "lane", "priority", "enqueued_after"),
+    "enqueued_before",
+)
+"""Parts of a filter that scripts take as they are."""
 CHUNK = 200
 """Jobs read or changed in one trip, so that nobody else waits long for the server."""
 
@@ -128,6 +128,9 @@ class RedisQueue:
             raise ConfigError(
                 "conn= is for a queue in PostgreSQL; a Redis queue cannot join a transaction"
             )
+        names = [item.lane for item in batch.items]
+        distinct = dict.fromkeys(names)
+        keys = [item.key or False for item in batch.items]
         ask: dict[str, Any] = {
             "spec": json.dumps(_spec(batch)),
             "kind": batch.kind,
@@ -143,19 +146,13 @@ class RedisQueue:
             "data": json.dumps({"kind": batch.kind}),
             "weights": self.weights_of([batch.tenant]),
             "ids": [item.id for item in batch.items],
+            "lane": names[0] if len(distinct) == 1 else None,
+            "lanes": names if len(distinct) != 1 else None,
+            "configs": lanes.configs(distinct, self.lane_config),
+            "keys": keys if any(keys) else None,
         }
-        names = [item.lane for item in batch.items]
-        distinct = dict.fromkeys(names)
-        if len(distinct) == 1:
-            ask["lane"] = names[0]
-        else:
-            ask["lanes"] = names
-        ask["configs"] = lanes.configs(distinct, self.lane_config)
-        keys = [item.key or False for item in batch.items]
-        if any(keys):
-            ask["keys"] = keys
         payloads = [item.payload for item in batch.items]
-        outcome, *reply = await self.connections.call("enqueue", given(ask), *payloads)
+        outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
         match outcome:
             case "conflict":
                 raise KeyConflict(*reply)
@@ -194,17 +191,14 @@ class RedisQueue:
     async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
         found: list[Job] = []
         asked = await self._where(where)
-        cursor = ""
+        ask: dict[str, Any] = {"where": asked, "before": before}
         while len(found) < limit:
-            ask: dict[str, Any] = {"where": asked, "limit": min(CHUNK, limit - len(found))}
-            if cursor:
-                ask["cursor"] = float(cursor)
-            elif before is not None:
-                ask["before"] = before
+            ask["limit"] = min(CHUNK, limit - len(found))
             cursor, view = await self.connections.call("find", ask)
             found += rows.jobs(view, self.now())
             if not cursor:
                 break
+            ask |= {"cursor": float(cursor), "before": None}
         return found
 
     async def _where(self, where: JobFilter, states: Sequence[JobState] | None = None) -> Any:
@@ -216,20 +210,15 @@ class RedisQueue:
         wanted = states if where.states is None else where.states
         if wanted is not None and states is not None:
             wanted = [state for state in wanted if state in states]
-        ask = {
-            "ids": None if where.ids is None else list(where.ids),
-            "states": None if wanted is None else [str(state.value) for state in wanted],
-            "kinds": kinds,
-            "tenant": where.tenant,
-            "log": where.log,
-            "parent_id": where.parent_id,
-            "error_type": where.error_type,
-            "lane": where.lane,
-            "priority": None if where.priority is None else int(where.priority),
-            "enqueued_after": where.enqueued_after,
-            "enqueued_before": where.enqueued_before,
-        }
-        return given(ask)
+        ask = {name: getattr(where, name) for name in _SAME}
+        return given(
+            ask
+            | {
+                "ids": None if where.ids is None else list(where.ids),
+                "states": None if wanted is None else [str(state.value) for state in wanted],
+                "kinds": kinds,
+            }
+        )
 
     async def cancel(self, where: JobFilter) -> list[str]:
         unfinished = [JobState.QUEUED, JobState.RUNNING]
@@ -274,7 +263,7 @@ class RedisQueue:
         return self.connections.waiting
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
-        ask = {} if kinds is None else {"kinds": list(kinds)}
+        ask = {"kinds": None if kinds is None else list(kinds)}
         return bool(await self.connections.call("work_left", ask))
 
     async def processes(self) -> list[ProcessInfo]:
@@ -376,21 +365,6 @@ class RedisQueue:
 
 def _spec(batch: NewJobs) -> dict[str, Any]:
     """What the jobs of a batch have in common."""
-    return given(
-        {
-            "kind": batch.kind,
-            "tenant": batch.tenant,
-            "priority": int(batch.priority),
-            "timeout": batch.timeout,
-            "max_retries": batch.max_retries,
-            "log": batch.log,
-            "parent_id": batch.parent_id,
-            "trace": batch.trace,
-            "rerun_of": batch.rerun_of,
-        }
-    )
-
-
-def given(ask: dict[str, Any]) -> dict[str, Any]:
-    """Without what is None: Lua has no null."""
-    return {name: value for name, value in ask.items() if value is not None}
+    names = ("timeout", "max_retries", "log", "parent_id", "trace", "rerun_of")
+    spec = {"kind": batch.kind, "tenant": batch.tenant, "priority": int(batch.priority)}
+    return given(spec | {name: getattr(batch, name) for name in names})

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from penstock.adapters.redis.lanes import lane
+from penstock.adapters.sql.job_rows import waiting_for
 from penstock.lanes.state import LaneState
-from penstock.lanes.view import clock, why_waiting
+from penstock.lanes.view import why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.model.job_log import parse_log
 from penstock.model.payload import read_json, read_payload
@@ -123,15 +124,8 @@ def _job(
         lines=[Record(line) for line in parse_log(lines)],
     )
     if state is JobState.QUEUED:
-        if scheduled and job.run_at > now:
-            job.waiting_for = f"its time, {clock(job.run_at)}"
-            job.waiting_for += f" ({job.message})" if job.message else ""
-        elif job.kind not in served:
-            job.waiting_for = f"a worker process that handles kind {job.kind!r}"
-        elif ahead >= 0:
-            job.waiting_for = why_waiting(name, families[name], ahead, now)
-        else:
-            job.waiting_for = "a worker"
+        in_lane = why_waiting(name, families[name], ahead, now) if ahead >= 0 else None
+        job.waiting_for = waiting_for(job, bool(scheduled), served, in_lane, now)
     return job
 
 

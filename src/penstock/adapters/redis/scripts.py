@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 _FOLDER = files("penstock.adapters.redis") / "lua"
 _NEEDS = "-- needs: "
@@ -26,6 +27,11 @@ def script(name: str) -> Script:
     shebang, needs, text = (_FOLDER / f"{name}.lua").read_text().split("\n", 2)
     text = assembled(shebang, needs.removeprefix(_NEEDS), text)
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def given(ask: dict[str, Any]) -> dict[str, Any]:
+    """Without what is None: Lua has no null."""
+    return {name: value for name, value in ask.items() if value is not None}
 
 
 def assembled(shebang: str, needs: str, text: str) -> str:

@@ -11,10 +11,7 @@ from pathlib import Path
 
 from penstock.adapters.life_file import Started, proven_dead, started_jobs
 from penstock.adapters.redis.connections import Connections
-from penstock.adapters.sql.takeover import boot_id, tell
-
-STOPPED = "it stopped"
-"""Why a membership ends that a process ends itself."""
+from penstock.adapters.sql.takeover import DIED, LAPSED, STOPPED, boot_id, tell
 
 
 async def end(
@@ -43,8 +40,7 @@ async def take_back(
     """End these memberships (number, life) if they were not renewed in time."""
     for number, life in lapsed:
         started = started_jobs(folder / life)
-        why = "its lease was not renewed"
-        await end(connections, int(number), life, started, why, lapsed=True)
+        await end(connections, int(number), life, started, LAPSED, lapsed=True)
 
 
 async def take_over(
@@ -58,7 +54,7 @@ async def take_over(
             if is_dead:
                 # After a power loss the file may not say what it said.
                 started = started_jobs(folder / life) if boot == boot_id() else None
-                await end(connections, int(number), life, started, "its process died")
+                await end(connections, int(number), life, started, DIED)
         if has_lapsed and not is_dead:
             await take_back(connections, folder, [(number, life)])
         found = found or is_dead or bool(has_lapsed)

@@ -12,7 +12,7 @@ import random
 
 from redis import exceptions
 
-from penstock.adapters.listener import Listener
+from penstock.adapters.listener import Listeners
 from penstock.adapters.redis.connections import ANSWER_SECONDS, Connections, RedisConnection
 from penstock.aio import end_tasks
 from penstock.ports.queue import Topic
@@ -27,15 +27,15 @@ RECONNECT_FIRST, RECONNECT_CAP = 0.1, 1.0
 _random = random.Random()  # noqa: S311 (jitter, not a secret)
 
 
-class Wakeups:
+class Wakeups(Listeners):
     """Hears wake-ups from `open` until `close`, however often the server goes away."""
 
     def __init__(self, connections: Connections) -> None:
+        super().__init__()
         self._connections = connections
         self._shown = connections.address.shown
         tag = connections.address.tag
         self._channels = {f"{tag}:{topic.value}": topic for topic in Topic}
-        self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
         self._hearing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -47,13 +47,6 @@ class Wakeups:
         if self._hearing is not None:
             await end_tasks([self._hearing])
             self._hearing = None
-
-    def listen(self, topic: Topic) -> Listener:
-        return Listener(self._listeners[topic])
-
-    def _ring(self, topic: Topic) -> None:
-        for listener in self._listeners[topic]:
-            listener.ring()
 
     async def _subscribe(self) -> RedisConnection:
         connection = self._connections.make()
@@ -79,8 +72,7 @@ class Wakeups:
             finally:
                 await connection.disconnect(nowait=True)
             connection = await self._subscribe_again()
-            for topic in Topic:
-                self._ring(topic)
+            self.ring(Topic)
 
     async def _hear_until_lost(self, connection: RedisConnection) -> None:
         asked = False
@@ -96,7 +88,7 @@ class Wakeups:
                     await connection.send_command("PING")
             asked = message is None
             if message is not None and message[0] == "message":
-                self._ring(self._channels[message[1]])
+                self.ring([self._channels[message[1]]])
 
     async def _subscribe_again(self) -> RedisConnection:
         pause = RECONNECT_FIRST

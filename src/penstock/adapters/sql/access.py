@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from penstock.adapters.sql.dialect import Row, Sql, SqlDatabase
 from penstock.errors import ValidationError
@@ -141,16 +141,8 @@ def _named(tenant: str, route: str, key: str, id: str) -> dict[str, str]:  # noq
 
 
 def _key_of(row: Row) -> ApiKey:
-    return ApiKey(
-        id=row["id"],
-        tenant=row["tenant"],
-        name=row["name"],
-        scopes=frozenset(map(KeyScope, row["scopes"].split())),
-        created_at=row["created_at"],
-        revoked_at=row["revoked_at"],
-        last_used_at=row["last_used_at"],
-        requests_per_minute=row["requests_per_minute"],
-    )
+    known = {field.name: row[field.name] for field in fields(ApiKey)}
+    return ApiKey(**known | {"scopes": frozenset(map(KeyScope, row["scopes"].split()))})
 
 
 def _beginning_of(row: Row, fingerprint: str) -> Beginning:

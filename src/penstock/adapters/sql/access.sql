@@ -1,4 +1,4 @@
--- What the HTTP server remembers. The tables: 0006_server.sql (PostgreSQL), 0005_server.sql (SQLite).
+-- What the HTTP server remembers. See tables/server.sql.
 
 -- name: key_columns
 id, tenant, name, scopes, created_at, revoked_at, last_used_at, requests_per_minute
@@ -85,11 +85,8 @@ SELECT {action_columns} FROM penstock.actions WHERE id < :before ORDER BY id DES
 SELECT {action_columns} FROM penstock.actions WHERE tenant = :tenant AND id < :before
 ORDER BY id DESC LIMIT :limit
 
--- name: purge_actions [postgres]
+-- name: purge_actions
 -- Forget some of what was done before a time.
-DELETE FROM penstock.actions WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM penstock.actions WHERE at < :before LIMIT :most FOR UPDATE SKIP LOCKED
+DELETE FROM penstock.actions WHERE id = ANY (ARRAY(
+    SELECT id FROM penstock.actions WHERE at < :before LIMIT :most FOR UPDATE SKIP LOCKED
 ))
-
--- name: purge_actions [sqlite]
-DELETE FROM actions WHERE id IN (SELECT id FROM actions WHERE at < :before LIMIT :most)

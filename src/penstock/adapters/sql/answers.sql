@@ -1,4 +1,4 @@
--- Answers to questions. The table: 0005_research.sql (PostgreSQL), 0004_research.sql (SQLite).
+-- Answers to questions. See tables/research.sql.
 
 -- name: answer_columns
 tenant, id, state, created_at, saves, body, rounds

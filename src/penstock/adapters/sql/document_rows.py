@@ -10,33 +10,22 @@ from penstock.adapters.sql.dialect import Row, Sql
 from penstock.model.document import Document, DocumentState, NewChunk, StoredChunk
 from penstock.ports.documents import Place
 
+_PLAIN = (
+    *("tenant", "collection", "id", "generation", "stage", "progress", "message", "title", "mime"),
+    *("size", "source", "chunks", "accepted_at", "started_at", "finished_at", "charset"),
+)
+"""Columns that are stored as a document has them."""
+
 
 def document_of(row: Row) -> Document:
     """The document in a row with `document_columns`."""
     return Document(
-        tenant=row["tenant"],
-        collection=row["collection"],
-        id=row["id"],
-        generation=row["generation"],
+        **{name: row[name] for name in _PLAIN},
+        **{name: json.loads(row[name]) for name in ("metadata", "masked", "reading")},
         searchable=row["live"] is not None,
         state=DocumentState(row["state"]),
-        stage=row["stage"],
-        progress=row["progress"],
-        message=row["message"],
-        title=row["title"],
-        mime=row["mime"],
-        size=row["size"],
-        source=row["source"],
-        metadata=json.loads(row["metadata"]),
-        chunks=row["chunks"],
-        masked=json.loads(row["masked"]),
         error=None if row["error"] is None else json.loads(row["error"]),
-        accepted_at=row["accepted_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
         remote=bool(row["remote"]),
-        charset=row["charset"],
-        reading=json.loads(row["reading"]),
     )
 
 

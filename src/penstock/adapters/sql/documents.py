@@ -41,6 +41,9 @@ class SqlDocuments(ABC):
     """The common part of `penstock.ports.documents.DocumentStore`. Whoever changes a document's
     versions locks its row first."""
 
+    _before_all: Key
+    """Where the keys of vectors begin."""
+
     def __init__(self, database: SqlDatabase) -> None:
         self._shared = database
 
@@ -67,11 +70,11 @@ class SqlDocuments(ABC):
         """Another model serves from now on."""
 
     @abstractmethod
-    async def _look(self, after: Key | None, limit: int) -> tuple[list[StoredVector], float]:
+    async def _look(self, after: Key, limit: int) -> tuple[list[StoredVector], float]:
         """The next vectors behind a key, and the queue's clock."""
 
     @abstractmethod
-    async def _purge(self, tx: Sql, after: Key | None, keep_seconds: float, limit: int) -> int:
+    async def _purge(self, tx: Sql, after: Key, keep_seconds: float, limit: int) -> int:
         """See `unused_vectors.purge`."""
 
     async def accept(self, upload: Upload) -> Accepted:
@@ -294,12 +297,13 @@ class SqlDocuments(ABC):
     async def purge(
         self, *, after: tuple[Any, ...] | None, keep_seconds: float, limit: int
     ) -> Purged:
-        looked, now = await self._look(after, limit)
+        start = after or self._before_all
+        looked, now = await self._look(start, limit)
         deleted = 0
         if unused_vectors.plan(looked, now, keep_seconds):
             # Once more in the transaction that does it: what is staged by then counts.
             deleted = await self._shared.write(
-                lambda tx: self._purge(tx, after, keep_seconds, limit), long=True
+                lambda tx: self._purge(tx, start, keep_seconds, limit), long=True
             )
         return Purged(deleted, looked[-1].key if len(looked) == limit else None)
 

@@ -1,5 +1,5 @@
--- Documents, their versions and what was made of them. The tables: documents/migrations
--- (PostgreSQL), 0003_documents.sql (SQLite).
+-- Documents, their versions and what was made of them. See
+-- tables/documents.sql and the migrations.
 
 -- name: document_columns
 d.number, d.tenant, d.collection, d.id, d.generation, d.live, d.state, d.stage, d.progress,

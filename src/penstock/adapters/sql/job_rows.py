@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.dialect import Row
+from penstock.adapters.sql.lanes import LaneRows, why_waiting
 from penstock.lanes.view import clock
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
@@ -15,21 +16,26 @@ from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
-WhyWaiting = Callable[[Sql, Sequence[Row]], Awaitable[dict[int, str]]]
-"""By seq, what keeps jobs (rows of `job_columns`) in the lines of lanes from starting."""
+_PLAIN = (
+    *("id", "kind", "tenant", "key", "log", "parent_id", "rerun_of", "enqueued_at", "run_at"),
+    *("started_at", "finished_at", "deadline", "timeout", "max_retries", "attempts", "releases"),
+    *("progress", "message"),
+)
+"""Columns that are stored as a job has them."""
 
 
-async def read_jobs(tx: Sql, why: WhyWaiting, condition: str, **values: Any) -> list[Job]:
+async def read_jobs(lanes: LaneRows, condition: str, **values: Any) -> list[Job]:
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds, with what they
     wait for."""
+    tx = lanes.tx
     rows = await tx.fetch(f"SELECT {{job_columns}} FROM penstock.jobs {condition}", **values)
     served: set[str] = set()
-    lanes: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     if any(row["state"] == "queued" for row in rows):
         served = {kind for (kind,) in await tx.fetch("served_kinds", now=tx.now)}
         if waiting := _in_lines(rows):
-            lanes = await why(tx, waiting)
-    return [_job_of(row, served, lanes, tx.now) for row in rows]
+            reasons = await why_waiting(lanes, waiting)
+    return [_job_of(row, served, reasons, tx.now) for row in rows]
 
 
 def _in_lines(rows: Sequence[Row]) -> list[Row]:
@@ -42,45 +48,31 @@ def _job_of(row: Row, served: Container[str], lanes: Mapping[int, str], now: flo
     says, by seq, why a job has to wait in its line."""
     state = JobState(row["state"])
     runs = state is JobState.RUNNING
-    return Job(
-        id=row["id"],
-        kind=row["kind"],
+    job = Job(
+        **{name: row[name] for name in _PLAIN},
         payload=read_payload(row["payload"]),
         state=state,
-        tenant=row["tenant"],
         priority=Priority(row["priority"]),
         lane=None if row["lane"] in (NO_LANE, UNKNOWN_LANE) else row["lane"],
-        key=row["key"],
-        log=row["log"],
-        parent_id=row["parent_id"],
-        rerun_of=row["rerun_of"],
-        enqueued_at=row["enqueued_at"],
-        run_at=row["run_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        deadline=row["deadline"],
-        timeout=row["timeout"],
-        max_retries=row["max_retries"],
-        attempts=row["attempts"],
-        releases=row["releases"],
-        progress=row["progress"],
-        message=row["message"],
         result=None if row["result"] is None else read_json(row["result"]),
         error=None if row["error"] is None or runs else Record(read_json(row["error"])),
         history=parse_history(row["history"]),
         lines=[Record(line) for line in parse_log(row["lines"])],
-        waiting_for=_waiting_for(row, served, lanes, now) if state is JobState.QUEUED else None,
     )
+    if state is JobState.QUEUED:
+        job.waiting_for = waiting_for(job, not row["ready"], served, lanes.get(row["seq"]), now)
+    return job
 
 
-def _waiting_for(row: Row, served: Container[str], lanes: Mapping[int, str], now: float) -> str:
-    kind, run_at, ready, message = row["kind"], row["run_at"], row["ready"], row["message"]
-    if not ready and run_at > now:
-        due = clock(run_at)
-        return f"its time, {due}" + (f" ({message})" if message else "")
-    if kind not in served:
-        return f"a worker process that handles kind {kind!r}"
-    return lanes.get(row["seq"], "a worker")
+def waiting_for(
+    job: Job, scheduled: bool, served: Container[str], lane: str | None, now: float
+) -> str:
+    """What a queued job waits for. `lane`: why it has to wait in the line of its lane."""
+    if scheduled and job.run_at > now:
+        return f"its time, {clock(job.run_at)}" + (f" ({job.message})" if job.message else "")
+    if job.kind not in served:
+        return f"a worker process that handles kind {job.kind!r}"
+    return lane or "a worker"
 
 
 def kind_counts(rows: Iterable[Sequence[Any]]) -> list[KindCounts]:

@@ -1,5 +1,5 @@
 -- What people do to jobs, and see of them. Enqueueing, claiming and settling are each adapter's own.
--- See 0001_jobs.sql.
+-- See tables/jobs.sql.
 
 -- name: history_json [postgres]
 '[' || array_to_string(history, ',') || ']' AS history
@@ -49,16 +49,17 @@ json_insert(
 NOT EXISTS (SELECT 1 FROM penstock.stopped_logs AS s
             WHERE s.tenant = jobs.tenant AND s.log = jobs.log)
 
--- name: finished_jobs [postgres]
+-- name: these_ids [postgres]
+unnest(:ids::text[]) WITH ORDINALITY AS s (id, n)
+
+-- name: these_ids [sqlite]
+(SELECT value AS id, key AS n FROM json_each(:ids)) AS s
+
+-- name: finished_jobs
 -- Which of these ids need no more waiting: finished, or gone.
-SELECT s.id FROM unnest(:ids::text[]) WITH ORDINALITY AS s (id, n)
-LEFT JOIN penstock.jobs AS j ON j.id = s.id
+SELECT s.id FROM {these_ids} LEFT JOIN penstock.jobs AS j ON j.id = s.id
 WHERE j.state IS NULL OR j.state NOT IN ('queued', 'running')
 ORDER BY s.n
-
--- name: finished_jobs [sqlite]
-SELECT s.value FROM json_each(:ids) AS s LEFT JOIN jobs ON jobs.id = s.value
-WHERE jobs.state IS NULL OR jobs.state NOT IN ('queued', 'running')
 
 -- name: unfinished_of_log
 -- Locked in the order everybody locks jobs.
@@ -78,7 +79,7 @@ UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = :now WHER
 
 -- name: cancel_requeued
 -- Of jobs that are queued (by an earlier statement, if again), those whose log is stopped are
--- cancelled. But not children of a job that may finish with them (see 0001_jobs.sql). They are
+-- cancelled. But not children of a job that may finish with them (see tables/jobs.sql). They are
 -- locked like those of any other cancel: who is enqueueing children of one is waited for.
 UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = :now
 WHERE seq = ANY (ARRAY(
@@ -161,42 +162,25 @@ SELECT (SELECT count(*) FROM penstock.jobs
      + (SELECT count(*) FROM penstock.jobs
         WHERE state = 'queued' AND ready = 0 AND (:tenant::text IS NULL OR tenant = :tenant))
 
--- name: dead_groups [postgres]
+-- name: dead_groups
 -- Dead letters by kind and type of error: how many, from when to when, and the newest of each.
 WITH dead AS (
-    SELECT seq, kind, coalesce(error_type, '') AS error_type, finished_at FROM penstock.jobs
+    SELECT seq, kind, coalesce({error_type}, '') AS error_type, finished_at FROM penstock.jobs
     WHERE state = 'failed' AND (:tenant::text IS NULL OR tenant = :tenant)
 ), groups AS (
     SELECT kind, error_type, count(*) AS count, min(finished_at) AS first_at,
            max(finished_at) AS last_at
     FROM dead GROUP BY kind, error_type
     ORDER BY count DESC, kind, error_type LIMIT :most
-), newest AS (
-    SELECT DISTINCT ON (kind, error_type) kind, error_type, seq FROM dead
-    ORDER BY kind, error_type, finished_at DESC, seq DESC
+), ranked AS (
+    SELECT kind, error_type, seq, row_number() OVER (
+        PARTITION BY kind, error_type ORDER BY finished_at DESC, seq DESC) AS place
+    FROM dead
 )
 SELECT g.kind, g.error_type, g.count, g.first_at, g.last_at, j.error, j.id
 FROM groups AS g
-JOIN newest AS n ON n.kind = g.kind AND n.error_type = g.error_type
+JOIN ranked AS n ON n.kind = g.kind AND n.error_type = g.error_type AND n.place = 1
 JOIN penstock.jobs AS j ON j.seq = n.seq
-ORDER BY g.count DESC, g.kind, g.error_type
-
--- name: dead_groups [sqlite]
--- Twice through them: beside the one max() of a query, and no other, SQLite gives the row it is from.
-WITH dead AS (
-    SELECT seq, kind, coalesce(error ->> 'type', '') AS error_type, finished_at FROM jobs
-    WHERE state = 'failed' AND (:tenant IS NULL OR tenant = :tenant)
-), groups AS (
-    SELECT kind, error_type, count(*) AS count, min(finished_at) AS first_at FROM dead
-    GROUP BY kind, error_type
-    ORDER BY count DESC, kind, error_type LIMIT :most
-), newest AS (
-    SELECT kind, error_type, max(finished_at) AS last_at, seq FROM dead GROUP BY kind, error_type
-)
-SELECT g.kind, g.error_type, g.count, g.first_at, n.last_at, jobs.error, jobs.id
-FROM groups AS g
-JOIN newest AS n ON n.kind = g.kind AND n.error_type = g.error_type
-JOIN jobs ON jobs.seq = n.seq
 ORDER BY g.count DESC, g.kind, g.error_type
 
 -- name: any_work
@@ -255,3 +239,101 @@ SELECT seq, lane, band, tenant FROM (
     ORDER BY turn, seq LIMIT :heads
 ) AS head
 WHERE since <= :before LIMIT :limit
+
+-- name: join
+INSERT INTO penstock.processes
+    (id, host, pid, boot, life, kinds, max_workers, joined_at, heartbeat_at, lease_until)
+VALUES (:id, :host, :pid, :boot, :life, :kinds, :max_workers, :now, :now, :lease_until)
+RETURNING number
+
+-- name: cancelled_here
+-- The jobs that a member holds and that have been cancelled.
+SELECT seq FROM penstock.jobs JOIN penstock.processes AS p ON p.number = holder
+WHERE holder = :number AND state = 'cancelled' AND p.id = :id
+
+-- name: other_members
+SELECT number, life, lease_until FROM penstock.processes WHERE number <> :me
+
+-- name: chores
+-- Whether queued jobs are overdue, and whether cancelled ones have children left; and the time.
+SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND deadline IS NOT NULL
+                                             AND deadline <= penstock.clock()),
+       EXISTS (SELECT 1 FROM penstock.cascades), penstock.clock()
+
+-- name: set_error [postgres]
+error = :error, error_type = :error_type
+
+-- name: set_error [sqlite]
+error = :error
+
+-- name: overdue
+-- Queued jobs whose deadline has passed.
+UPDATE penstock.jobs
+SET state = 'failed', ready = 0, finished_at = :now, {set_error}, history = {with_record}
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM penstock.jobs
+    WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now
+    ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED))
+RETURNING id, tenant, log
+
+-- name: unknown
+-- Jobs enqueued where their kind was unknown.
+SELECT seq, band, tenant, payload FROM penstock.jobs
+WHERE ready > 0 AND ready = 1 AND lane = :unknown AND kind = :kind
+ORDER BY band, turn, seq LIMIT :limit FOR UPDATE SKIP LOCKED
+
+-- name: adopt
+-- The first process that knows a kind fills in what was unknown at enqueue.
+UPDATE penstock.jobs
+SET timeout = coalesce(timeout, :timeout), max_retries = coalesce(max_retries, :max_retries)
+WHERE seq = ANY (:seqs)
+
+-- name: refuse
+UPDATE penstock.jobs
+SET state = 'failed', ready = 0, finished_at = :now, {set_error}, history = {with_record}
+WHERE seq = :seq
+RETURNING id, tenant, log
+
+-- name: held
+-- The jobs a member holds, locked in the order everybody locks jobs.
+SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
+FROM penstock.jobs WHERE holder = :member ORDER BY seq FOR UPDATE
+
+-- name: taken_back
+-- A job whose holder is gone. It is queued again, or buried when its attempts are spent.
+UPDATE penstock.jobs
+SET state = :state, ready = :ready, holder = NULL, token = token + 1, attempts = :attempts,
+    crashes = :crashes, {error_taken},
+    progress = CASE WHEN :state = 'queued' THEN 0 ELSE progress END,
+    started_at = CASE WHEN :state = 'queued' THEN NULL ELSE started_at END,
+    finished_at = :finished_at,
+    history = CASE WHEN :record::text IS NULL THEN history ELSE {with_record} END
+WHERE seq = :seq
+
+-- name: error_taken [postgres]
+error = coalesce(:error, error), error_type = coalesce(:error_type, error_type)
+
+-- name: error_taken [sqlite]
+error = coalesce(:error, error)
+
+-- name: return_attempt
+-- A job has spent no attempt after all, and is first in its line again.
+UPDATE penstock.jobs
+SET attempts = attempts - 1, run_at = :now, state = 'queued', finished_at = NULL,
+    ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
+WHERE seq = :seq AND token = :token AND state IN ('queued', 'failed') AND attempts > 0
+RETURNING tenant, log, id, kind, attempts
+
+-- name: forget
+-- A chunk of the finished jobs that are past the retention.
+DELETE FROM penstock.jobs
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM penstock.jobs
+    WHERE state IN ('completed', 'cancelled') AND finished_at < :before AND holder IS NULL
+    ORDER BY finished_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+RETURNING tenant, log
+
+-- name: forget_turns
+-- A tenant that has had all its turns starts where everybody stands: its row says nothing.
+DELETE FROM penstock.turns AS t
+WHERE t.last <= (SELECT s.turn FROM penstock.served AS s WHERE s.lane = t.lane AND s.band = t.band)

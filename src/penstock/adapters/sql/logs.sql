@@ -1,4 +1,4 @@
--- Logs, and what they were told: logs, changes, stopped_logs. See 0001_jobs.sql.
+-- Logs, and what they were told: logs, changes, stopped_logs. See tables/jobs.sql.
 
 -- name: lock_log [postgres]
 -- Nobody writes to a log, or stores jobs of it, until this transaction ends.
@@ -24,30 +24,22 @@ SELECT log, version, at, what, job_id, data FROM penstock.changes
 WHERE tenant = :tenant AND log = :log AND version > :since
 ORDER BY version LIMIT :limit
 
--- name: log_versions [postgres]
+-- name: these_logs [postgres]
+unnest(:tenants::text[], :logs::text[]) WITH ORDINALITY AS s (tenant, log, n)
+
+-- name: these_logs [sqlite]
+(SELECT value ->> 0 AS tenant, value ->> 1 AS log, key AS n FROM json_each(:pairs)) AS s
+
+-- name: log_versions
 -- The newest version of each log, in order; 0 where there is none.
 SELECT coalesce(l.version, 0)
-FROM unnest(:tenants::text[], :logs::text[]) WITH ORDINALITY AS s (tenant, log, n)
-LEFT JOIN penstock.logs AS l ON l.tenant = s.tenant AND l.log = s.log
+FROM {these_logs} LEFT JOIN penstock.logs AS l ON l.tenant = s.tenant AND l.log = s.log
 ORDER BY s.n
 
--- name: log_versions [sqlite]
-SELECT coalesce(l.version, 0)
-FROM json_each(:pairs) AS s
-LEFT JOIN logs AS l ON l.tenant = s.value ->> 0 AND l.log = s.value ->> 1
-ORDER BY s.key
-
--- name: are_stopped [postgres]
-SELECT s.log IS NOT NULL
-FROM unnest(:tenants::text[], :logs::text[]) WITH ORDINALITY AS t (tenant, log, n)
-LEFT JOIN penstock.stopped_logs AS s ON s.tenant = t.tenant AND s.log = t.log
-ORDER BY t.n
-
--- name: are_stopped [sqlite]
-SELECT s.log IS NOT NULL
-FROM json_each(:pairs) AS t
-LEFT JOIN stopped_logs AS s ON s.tenant = t.value ->> 0 AND s.log = t.value ->> 1
-ORDER BY t.key
+-- name: are_stopped
+SELECT t.log IS NOT NULL
+FROM {these_logs} LEFT JOIN penstock.stopped_logs AS t ON t.tenant = s.tenant AND t.log = s.log
+ORDER BY s.n
 
 -- name: stop_log
 INSERT INTO penstock.stopped_logs (tenant, log, at, whole_before)
@@ -63,3 +55,12 @@ SELECT 1 FROM penstock.stopped_logs WHERE tenant = :tenant AND log = :log
 
 -- name: reopen_log
 DELETE FROM penstock.stopped_logs WHERE tenant = :tenant AND log = :log
+
+-- name: forget_changes
+-- Of a log that has no job left, and whose row is locked: nobody is writing to it.
+DELETE FROM penstock.changes WHERE tenant = :tenant AND log = :log
+  AND NOT EXISTS (SELECT 1 FROM penstock.jobs WHERE tenant = :tenant AND log = :log)
+
+-- name: forget_log
+DELETE FROM penstock.logs WHERE tenant = :tenant AND log = :log
+  AND NOT EXISTS (SELECT 1 FROM penstock.jobs WHERE tenant = :tenant AND log = :log)

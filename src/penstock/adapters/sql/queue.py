@@ -1,4 +1,4 @@
-"""Operations of people on the jobs of a queue, in either database."""
+"""The parts of a job queue that both databases share: what operators see and do."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock import runtime
-from penstock.adapters.sql import selection, stop
+from penstock.adapters.sql import lanes, selection, stop
+from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
+from penstock.adapters.sql.lanes import LaneRows
 from penstock.model.change import Change
 from penstock.model.job import Job
+from penstock.model.lane import LaneConfig, LaneLimits
+from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
 
@@ -22,6 +27,21 @@ T = TypeVar("T")
 
 class SqlQueue(ABC):
     """The common part of `penstock.ports.queue.JobQueue`."""
+
+    folder: Path
+    """Where the processes of this machine keep their life files."""
+
+    def __init__(
+        self,
+        ageing_seconds: float,
+        retention_seconds: float,
+        weights: Mapping[str, float] | None,
+        lane_config: Callable[[str], LaneConfig],
+    ) -> None:
+        self.ageing_seconds = ageing_seconds
+        self.retention_seconds = retention_seconds
+        self.weights = dict(weights or {})
+        self.lane_config = lane_config
 
     @abstractmethod
     async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
@@ -32,8 +52,23 @@ class SqlQueue(ABC):
         """Run it in a transaction, perhaps more than once."""
 
     @abstractmethod
-    async def why_waiting(self, tx: Sql, rows: Sequence[Row]) -> dict[int, str]:
-        """See `job_rows.WhyWaiting`."""
+    def lane_rows(self, tx: Sql) -> LaneRows:
+        """The lanes, as a transaction or snapshot sees them."""
+
+    @abstractmethod
+    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
+        """End memberships (number, life) that are dead, and all that have lapsed but one's own."""
+
+    @abstractmethod
+    async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
+        """Put jobs at the end of their lines."""
+
+    @abstractmethod
+    def now(self) -> float: ...
+
+    @abstractmethod
+    async def forget_feed(self) -> None:
+        """Delete entries of the feed that are past their time."""
 
     async def rows(self, statement: str, /, **values: Any) -> list[Row]:
         """The rows of one statement that only reads."""
@@ -44,7 +79,7 @@ class SqlQueue(ABC):
         return {job.id: job for job in jobs}
 
     async def by_id(self, tx: Sql, ids: Sequence[str]) -> list[Job]:
-        return await read_jobs(tx, self.why_waiting, "WHERE id = ANY (:ids)", ids=list(ids))
+        return await read_jobs(self.lane_rows(tx), "WHERE id = ANY (:ids)", ids=list(ids))
 
     async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
         text, values = selection.condition(where)
@@ -52,7 +87,7 @@ class SqlQueue(ABC):
             text += " AND seq < (SELECT seq FROM penstock.jobs WHERE id = :before)"
         text, values = f"WHERE {text} ORDER BY seq DESC LIMIT :limit", {**values, "limit": limit}
         return await self.look(
-            lambda tx: read_jobs(tx, self.why_waiting, text, **values, before=before), long=True
+            lambda tx: read_jobs(self.lane_rows(tx), text, **values, before=before), long=True
         )
 
     async def finished(self, ids: Sequence[str]) -> list[str]:
@@ -107,9 +142,18 @@ class SqlQueue(ABC):
         if kinds is None:
             ((left,),) = await self.rows("any_work")
         else:
-            lanes = {"none": NO_LANE, "unknown": UNKNOWN_LANE}
-            ((left,),) = await self.rows("any_work_of", kinds=list(kinds), **lanes)
+            named = {"none": NO_LANE, "unknown": UNKNOWN_LANE}
+            ((left,),) = await self.rows("any_work_of", kinds=list(kinds), **named)
         return bool(left)
+
+    async def lanes(self) -> list[LaneInfo]:
+        return await self.look(lambda tx: lanes.infos(self.lane_rows(tx)))
+
+    async def control(self, lane: str, control: LaneCommand) -> bool:
+        return await self.change(lambda tx: lanes.control(self.lane_rows(tx), lane, control))
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        return await self.change(lambda tx: lanes.limit(self.lane_rows(tx), lane, limits))
 
     async def processes(self) -> list[ProcessInfo]:
         return [ProcessInfo(**{**row, **_decoded(row)}) for row in await self.rows("processes")]

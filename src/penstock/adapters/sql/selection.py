@@ -1,11 +1,17 @@
-"""Job filters as SQL conditions, and what people do to the jobs they select."""
+"""Job filters as SQL conditions, and what people do to the jobs they select.
+
+A cancel notes, in its own transaction, which of its jobs have attached children that are not
+finished. These are then cancelled a batch at a time, by whoever cancelled the parents or, later, by
+any process's upkeep; so a large family locks nobody out, and a kill leaves none of it behind.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.sql import cascade, changes
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.model.job import HISTORY_LIMIT, JobState
@@ -13,12 +19,15 @@ from penstock.ports.queue import JobFilter, Topic
 
 CHUNK = 1000
 """Jobs changed in one transaction, so that a large selection does not lock others out."""
+CHILDREN = 500
+"""Children cancelled in one transaction."""
 
 
 def condition(where: JobFilter) -> tuple[str, dict[str, Any]]:
     """`where` as an SQL condition and its values."""
-    parts: list[str] = []
-    values: dict[str, Any] = {}
+    equal = ("tenant", "log", "parent_id")
+    values: dict[str, Any] = {name: getattr(where, name) for name in equal}
+    parts = [f"{name} = :{name}" for name in equal if values[name] is not None]
 
     def add(part: str, **given: Any) -> None:
         parts.append(part)
@@ -34,12 +43,6 @@ def condition(where: JobFilter) -> tuple[str, dict[str, Any]]:
         add("{of_kinds}", glob=where.kind, pattern=_pattern(where.kind))
     elif where.kind is not None:
         add("kind = :kind", kind=where.kind)
-    if where.tenant is not None:
-        add("tenant = :tenant", tenant=where.tenant)
-    if where.log is not None:
-        add("log = :log", log=where.log)
-    if where.parent_id is not None:
-        add("parent_id = :parent_id", parent_id=where.parent_id)
     if where.error_type is not None:
         add("{error_type} = :error_type", error_type=where.error_type)
     if where.lane is not None:
@@ -68,19 +71,25 @@ async def cancel_rows(tx: Sql, rows: list[Row]) -> list[str]:
     """Cancel jobs (rows of `job_ref`), which are locked; their ids."""
     seqs = [row["seq"] for row in rows]
     await tx.execute("cancel_jobs", seqs=seqs, now=tx.now)
-    await cascade.mark(tx, seqs)
+    await mark_cascades(tx, seqs)
     if any(row["state"] == "running" for row in rows):
         tx.wake(Topic.CANCELLED)
     return await announce(tx, rows, "cancelled")
 
 
+async def mark_cascades(tx: Sql, seqs: Sequence[int]) -> None:
+    """Note that the children of these jobs, which were just cancelled, are to be, too."""
+    if seqs:
+        await tx.execute("mark_cascades", seqs=list(seqs))
+
+
 async def cancel_children(tx: Sql) -> bool:
     """Cancel a batch of jobs whose parents were; whether there may be more to do here."""
-    parents = await cascade.parents(tx)
+    parents = [job_id for (job_id,) in await tx.fetch("cascade_parents", limit=CHILDREN)]
     if not parents:
         return False
-    await cancel_rows(tx, await cascade.children(tx, parents))
-    await cascade.forget(tx, parents)
+    await cancel_rows(tx, await tx.fetch("cascade_children", parents=parents, limit=CHILDREN))
+    await tx.execute("forget_cascades", parents=parents)
     return True
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sql import cascade, changes, selection
+from penstock.adapters.sql import changes, selection
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.ports.queue import Stopped
@@ -56,5 +56,5 @@ async def cancel_requeued(tx: Sql, seqs: Sequence[int]) -> set[int]:
     """Of jobs that were just queued again, those whose log is stopped are cancelled instead."""
     rows = await tx.fetch("cancel_requeued", seqs=list(seqs), now=tx.now)
     cancelled = {seq for (seq,) in rows}
-    await cascade.mark(tx, sorted(cancelled))
+    await selection.mark_cascades(tx, sorted(cancelled))
     return cancelled

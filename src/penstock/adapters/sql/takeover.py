@@ -1,20 +1,29 @@
-"""Decides what becomes of the jobs of a dead or expired process, shared by all SQL queues."""
+"""Decides what becomes of the jobs of a dead or expired process, and stores it."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.adapters.life_file import SUFFIX, Started, print_of, proven_dead
+from penstock.adapters.sql import changes
+from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
-from penstock.model.job import DEFAULT_MAX_RETRIES
+from penstock.adapters.sql.stop import cancel_requeued
+from penstock.model.job import DEFAULT_MAX_RETRIES, HISTORY_LIMIT
+from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock")
 
 NAMED = 5
 """Jobs that the log names, of those that were taken back from one process."""
+STOPPED = "it stopped"
+DIED = "its process died"
+LAPSED = "its lease was not renewed"
+"""Why a membership ends."""
 
 
 class TakenBack(NamedTuple):
@@ -82,10 +91,50 @@ def take_back(
     )
 
 
-def told(backs: Sequence[TakenBack], cancelled: Container[int]) -> list[LogEntry]:
-    """What the logs are told of jobs taken back, some of them (by seq) cancelled instead."""
-    entries = [back.farewell if back.seq in cancelled else back.entry for back in backs]
-    return [entry for entry in entries if entry is not None]
+async def take_back_jobs(
+    tx: Sql, number: int, member: str, started: Started | None, why: str
+) -> list[tuple[str, str]]:
+    """Queue or bury all jobs that a member holds; see `take_back` for `started`. Returns what that
+    was, (id, kind)."""
+    backs, jobs = [], []
+    for row in await tx.fetch("held", member=number):
+        if row["state"] != "running":  # cancelled while it ran: only the run had still to end
+            ended = "UPDATE penstock.jobs SET holder = NULL WHERE seq = :seq"
+            await tx.execute(ended, seq=row["seq"])
+            continue
+        back = take_back(tuple(row), member, started, why, tx.now)
+        await tx.execute(
+            "taken_back",
+            **back._asdict()
+            | {
+                "error": json.dumps(back.error) if back.error else None,
+                "error_type": back.error["type"] if back.error else None,
+                "record": json.dumps(back.record) if back.record else None,
+                "history_limit": HISTORY_LIMIT,
+            },
+        )
+        backs.append(back)
+        jobs.append((row["id"], row["kind"]))
+    cancelled = await cancel_requeued(tx, [back.seq for back in backs])
+    told = [back.farewell if back.seq in cancelled else back.entry for back in backs]
+    await changes.append(tx, [entry for entry in told if entry is not None])
+    tx.wake(Topic.READY)
+    tx.wake(Topic.FINISHED)
+    return jobs
+
+
+def suspects(rows: Sequence[Row], folder: Path, now: float) -> list[tuple[int, str]]:
+    """Of members (number, life, lease_until) those that are dead or lapsed, as (number, life); a
+    cheap look before any writing."""
+    found = []
+    for number, life, lease_until in rows:
+        if lease_until < now:
+            found.append((number, life))
+            continue
+        with proven_dead(folder / life) as is_dead:
+            if is_dead:
+                found.append((number, life))
+    return found
 
 
 def tell(host: str, pid: int, why: str, jobs: Sequence[tuple[str, str]]) -> None:

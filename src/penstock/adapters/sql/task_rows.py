@@ -25,6 +25,8 @@ from penstock.model.research import (
 from penstock.ports.research import Added, Granted, NewPage, NewSearch
 from penstock.text.normalize import storable
 
+_SEARCH = ("number", "query", "run", "queued_at", "started_at", "finished_at", "reason")
+"""Columns that are stored as a search has them."""
 _PAGE = [field.name for field in fields(TaskPage)]
 
 
@@ -77,17 +79,11 @@ def search_of(row: Row) -> Search:
     """The search in a row of `search_columns`."""
     return Search(
         ref=SearchRef(row["tenant"], row["task"], row["id"]),
-        number=row["number"],
-        query=row["query"],
+        **{name: row[name] for name in _SEARCH},
         limit=row["wanted"],
         priority=Priority(row["priority"]),
         providers=tuple(json.loads(row["providers"])),
         state=SearchState(row["state"]),
-        run=row["run"],
-        queued_at=row["queued_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        reason=row["reason"],
     )
 
 
@@ -168,13 +164,8 @@ def plan_searches(
 
 def _reply_of(row: Row) -> ProviderReply:
     return ProviderReply(
-        search=row["search"],
-        provider=row["provider"],
-        skipped=row["skipped"],
+        **{name: row[name] for name in ("search", "provider", "skipped", "next", "error", "at")},
         done=bool(row["done"]),
-        next=row["next"],
-        error=row["error"],
-        at=row["at"],
         findings=tuple(_finding_of(one) for one in json.loads(row["findings"])),
     )
 

@@ -1,5 +1,5 @@
--- Research tasks, their searches, what providers said, and the pages that are read. The tables:
--- 0005_research.sql (PostgreSQL), 0004_research.sql (SQLite).
+-- Research tasks, their searches, what providers said, and the pages that are read. See
+-- tables/research.sql.
 --
 -- Locks are taken in one order: the task, then its searches. A job that brings something locks only
 -- its search, and shares it with the others of that search; who gives the search another run waits

@@ -56,6 +56,11 @@ async def look(tx: Sql, after: Key, limit: int) -> list[StoredVector]:
     return [StoredVector(tuple(row)[:3], bool(row["used"]), row["since"]) for row in rows]
 
 
+async def look_now(tx: Sql, after: Key, limit: int) -> tuple[list[StoredVector], float]:
+    """As `look`, with the queue's clock."""
+    return await look(tx, after, limit), tx.now
+
+
 async def purge(tx: Sql, after: Key, keep_seconds: float, limit: int) -> int:
     """Do what is to be done about the next ones; how many were deleted."""
     delete, note, unnote = plan(await look(tx, after, limit), tx.now, keep_seconds)

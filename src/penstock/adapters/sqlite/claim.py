@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from penstock.adapters.sql import changes
-from penstock.adapters.sql.settlement_rows import LogEntry
+from penstock.adapters.sql.chores import STAGE_LIMIT, Placed, adopt, fail_overdue
 from penstock.adapters.sqlite import takeover
 from penstock.adapters.sqlite.fairness import Weights, place
 from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
 from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.pick import pick
 from penstock.adapters.sqlite.transaction import Transaction, run, sql
-from penstock.errors import describe
 from penstock.lanes.waiting import Picked, within
-from penstock.model.job import HISTORY_LIMIT, Priority
+from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Topic, Want
-
-STAGE_LIMIT = 1000
-ADOPT_LIMIT = 1000
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Want
 
 
 class Claimed(NamedTuple):
@@ -48,7 +43,7 @@ def claim(
     if any_lapsed:
         takeover.lapsed(tx, folder, member)
     if overdue:
-        fail_overdue(tx)
+        run(fail_overdue(tx.shared))
     if due:
         _stage(tx, weights)
     if unknown or due:
@@ -89,26 +84,6 @@ def _lease(tx: Transaction, member: int, picked: list[Picked]) -> list[Lease]:
     return leases
 
 
-def fail_overdue(tx: Transaction) -> None:
-    error = {
-        "type": "DeadlineExceeded",
-        "message": "its deadline passed before it could start",
-        "retryable": False,
-    }
-    record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": error}
-    rows = tx.execute(
-        sql("overdue"),
-        {
-            "now": tx.now,
-            "error": json.dumps(error),
-            "record": json.dumps(record),
-            "history_limit": HISTORY_LIMIT,
-            "limit": STAGE_LIMIT,
-        },
-    ).fetchall()
-    _announce_failed(tx, rows, error)
-
-
 def _stage(tx: Transaction, weights: Weights) -> None:
     """Let scheduled jobs whose time has come join the line."""
     parameters = {"now": tx.now, "limit": STAGE_LIMIT}
@@ -125,55 +100,8 @@ def _next_due(tx: Transaction) -> float | None:
 def _adopt(
     tx: Transaction, want: Want, weights: Weights, lane_config: Callable[[str], LaneConfig]
 ) -> None:
-    """Fill in jobs of our kinds that were enqueued where the kind was unknown."""
-    for kind, defaults in want.kinds.items():
-        rows = tx.execute(
-            "SELECT seq, band, tenant, payload FROM jobs"
-            " WHERE ready > 0 AND ready = 1 AND lane = ? AND kind = ?"
-            " ORDER BY band, turn, seq LIMIT ?",
-            (UNKNOWN_LANE, kind, ADOPT_LIMIT),
-        ).fetchall()
-        if rows:
-            seqs = json.dumps([row[0] for row in rows])
-            tx.execute(
-                sql("adopt"),
-                {
-                    "seqs": seqs,
-                    "timeout": defaults.timeout,
-                    "max_retries": defaults.max_retries,
-                },
-            )
-            placed = []
-            for seq, band, tenant, payload in rows:
-                try:
-                    lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
-                except Exception as error:
-                    _refuse(tx, seq, error)
-                    continue
-                placed.append((seq, lane, band, tenant))
-            configure(tx, {lane for _, lane, _, _ in placed if lane}, lane_config)
-            place(tx, placed, weights)
+    async def line_up(jobs: Sequence[Placed]) -> None:
+        configure(tx, {lane for _, lane, _, _ in jobs if lane}, lane_config)
+        place(tx, jobs, weights)
 
-
-def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
-    """A payload from which no lane can be computed: only its own job fails."""
-    described = describe(error, retryable=False)
-    described["message"] = f"its lane cannot be computed from the payload: {described['message']}"
-    record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": described}
-    rows = tx.execute(
-        "UPDATE jobs SET state = 'failed', ready = 0, finished_at = ?, error = ?,"
-        " history = json_insert(history, '$[#]', json(?)) WHERE seq = ?"
-        " RETURNING id, tenant, log",
-        (tx.now, json.dumps(described), json.dumps(record), seq),
-    ).fetchall()
-    _announce_failed(tx, rows, described)
-
-
-def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) -> None:
-    entries = [
-        LogEntry(tenant, log, "failed", job_id, {"error": error})
-        for job_id, tenant, log in rows
-        if log is not None
-    ]
-    run(changes.append(tx.shared, entries))
-    tx.wake(Topic.FINISHED)
+    run(adopt(tx.shared, want, line_up))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
-from penstock.adapters.sql import changes
-from penstock.adapters.sql.settlement_rows import LogEntry
+from penstock.adapters.sql.chores import fail
 from penstock.adapters.sqlite.transaction import Transaction, run
 from penstock.errors import DamagedRow, describe
 from penstock.lanes.waiting import Picked
 from penstock.ports.queue import Lease, Topic
 from penstock.text.normalize import is_storable
+
+_BURY = (
+    "UPDATE penstock.jobs SET state = 'failed', ready = 0, finished_at = :now, {set_error},"
+    " history = json_array(json(:record)) WHERE seq = ANY (:seqs) RETURNING id, tenant, log"
+)
 
 
 def sound(tx: Transaction, picked: list[Picked]) -> list[Picked]:
@@ -20,7 +24,8 @@ def sound(tx: Transaction, picked: list[Picked]) -> list[Picked]:
     damaged = [one.lease.seq for one in picked if _is_damaged(one.lease, lenient)]
     if not damaged:
         return picked
-    _bury(tx, damaged)
+    run(fail(tx.shared, _BURY, describe(DamagedRow(), retryable=False), seqs=damaged))
+    tx.wake(Topic.READY)  # fewer were claimed than are there
     return [one for one in picked if one.lease.seq not in damaged]
 
 
@@ -31,22 +36,3 @@ def _is_damaged(lease: Lease, lenient: bool) -> bool:
         except ValueError:
             return True
     return lenient and not all(is_storable(value) for value in lease if isinstance(value, str))
-
-
-def _bury(tx: Transaction, seqs: list[int]) -> None:
-    error = describe(DamagedRow(), retryable=False)
-    record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": error}
-    rows = tx.execute(
-        "UPDATE jobs SET state = 'failed', ready = 0, finished_at = ?, error = ?,"
-        " history = json_array(json(?)) WHERE seq IN (SELECT value FROM json_each(?))"
-        " RETURNING id, tenant, log",
-        (tx.now, json.dumps(error), json.dumps(record), json.dumps(seqs)),
-    ).fetchall()
-    entries = [
-        LogEntry(tenant, log, "failed", job_id, {"error": error})
-        for job_id, tenant, log in rows
-        if log is not None and all(map(is_storable, (job_id, tenant, log)))
-    ]
-    run(changes.append(tx.shared, entries))
-    tx.wake(Topic.FINISHED)
-    tx.wake(Topic.READY)  # fewer were claimed than are there

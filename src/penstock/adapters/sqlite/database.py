@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from penstock import runtime
 from penstock.adapters.private_files import open_private
 from penstock.adapters.sqlite.direct_handover import WaitingClaim, hand_over
-from penstock.adapters.sqlite.transaction import Transaction
+from penstock.adapters.sqlite.transaction import Transaction, transaction
 from penstock.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
 from penstock.runtime.threads import Batches
@@ -274,26 +274,20 @@ class WriterThread(_Thread):
         if soft != self._soft:
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if soft else self._synchronous}")
             self._soft = soft
-        connection.execute("BEGIN IMMEDIATE")
-        transaction = Transaction(connection, self._standing)
-        try:
-            outcomes = [_refusable(order.operation, transaction) for order in orders]
-            handed = hand_over(transaction) if transaction.new else []
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+        with transaction(connection):
+            tx = Transaction(connection, self._standing)
+            outcomes = [_refusable(order.operation, tx) for order in orders]
+            handed = hand_over(tx) if tx.new else []
         for standing, leases in handed:
             standing.give(leases)
-        if transaction.topics:
-            self._committed(transaction.topics)
+        if tx.topics:
+            self._committed(tx.topics)
         return outcomes
 
 
-def _refusable(operation: Callable[[Transaction], Any], transaction: Transaction) -> Any:
+def _refusable(operation: Callable[[Transaction], Any], tx: Transaction) -> Any:
     try:
-        return operation(transaction)
+        return operation(tx)
     except PenstockError as refusal:
         return OperationFailure(refusal)
 

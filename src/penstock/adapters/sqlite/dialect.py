@@ -22,21 +22,12 @@ class SqliteDatabase:
     async def fetch(self, statement: str, /, **values: Any) -> list[Row]:
         return await self.read(lambda tx: tx.fetch(statement, **values))
 
-    async def read(
-        self,
-        operation: Callable[[Sql], Awaitable[T]],
-        *,
-        long: bool = False,
-    ) -> T:
+    async def read(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
         return await self._file.read(
             lambda connection: run(operation(SqliteSql(connection, runtime.now())))
         )
 
     async def write(
-        self,
-        operation: Callable[[Sql], Awaitable[T]],
-        *,
-        soft: bool = False,
-        long: bool = False,
+        self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False, long: bool = False
     ) -> T:
         return await self._file.write(lambda tx: run(operation(tx.shared)), soft=soft)

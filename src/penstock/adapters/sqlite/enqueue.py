@@ -10,13 +10,18 @@ from penstock.adapters.sql import changes
 from penstock.adapters.sql.job_rows import new_job, read_jobs
 from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.adapters.sqlite.fairness import Weights, take_turns
-from penstock.adapters.sqlite.lane_view import why_waiting
-from penstock.adapters.sqlite.lanes import configure
+from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.errors import KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, ParentRun, Topic
+
+_COMMON = (
+    *("tenant", "kind", "deadline", "timeout", "max_retries", "log", "parent_id", "attached"),
+    *("trace", "rerun_of"),
+)
+"""Columns that all jobs of a batch have in common."""
 
 
 def enqueue(
@@ -140,19 +145,10 @@ def _insert(
         sql("insert"),
         {
             "items": json.dumps(placed),
-            "tenant": batch.tenant,
-            "kind": batch.kind,
+            **{name: getattr(batch, name) for name in _COMMON},
             "priority": int(batch.priority),
             "ready": 0 if scheduled else 1,
             "run_at": batch.run_at if scheduled else tx.now,
-            "deadline": batch.deadline,
-            "timeout": batch.timeout,
-            "max_retries": batch.max_retries,
-            "log": batch.log,
-            "parent_id": batch.parent_id,
-            "attached": batch.attached,
-            "trace": batch.trace,
-            "rerun_of": batch.rerun_of,
             "now": tx.now,
         },
     ).rowcount
@@ -173,4 +169,4 @@ def _insert(
 
 
 def _by_id(tx: Transaction, ids: list[str]) -> list[Job]:
-    return run(read_jobs(tx.shared, why_waiting, "WHERE id = ANY (:ids)", ids=ids))
+    return run(read_jobs(SqliteLanes(tx.shared), "WHERE id = ANY (:ids)", ids=ids))

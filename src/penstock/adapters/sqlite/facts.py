@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from penstock.adapters.database_facts import Schema
 from penstock.adapters.sqlite.database import explain
-from penstock.adapters.sqlite.schema import migration_names, refuse_foreign, version_of
+from penstock.adapters.sqlite.schema import migrations, refuse_foreign, version_of
 from penstock.adapters.sqlite.transaction import sql
 from penstock.ports.documents import ServingModel
 
@@ -28,7 +28,7 @@ class SqliteFacts(NamedTuple):
 
 def look(path: Path) -> SqliteFacts:
     """QueueError where it cannot be read, is damaged, or is another program's. Blocks."""
-    known = len(migration_names())
+    known = len(migrations())
     if not path.exists() or path.stat().st_size == 0:
         return SqliteFacts(Schema(0, 0, known), "wal", None)
     try:

@@ -95,7 +95,7 @@ def _claim(
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
-        store.take_slots(tx, [one.name for one in lanes], member, seqs)
+        store.take_slots(tx, member, [(one.name, seq) for one in lanes for seq in seqs])
         if lane.open:
             lane.trial, lane.trial_holder = seqs[0], member
         _serve(tx, name, picked[: len(leases)])

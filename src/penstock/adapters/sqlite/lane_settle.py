@@ -1,20 +1,16 @@
-"""Applies settlements to lanes, and lane verdicts to settlements."""
+"""Lets lanes learn from settlements, and from permits that come back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from penstock.adapters.sql import changes
-from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
-from penstock.adapters.sql.stop import cancel_requeued
+from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.transaction import Transaction, run
-from penstock.lanes import verdict
-from penstock.lanes.breaker import Fault
-from penstock.lanes.state import LaneState
-from penstock.ports.lanes import Report
-from penstock.ports.queue import Ref, Settlement, Topic
+from penstock.lanes import permit, verdict
+from penstock.ports.lanes import Returned
+from penstock.ports.queue import Ref, Settlement
 
 
 def standing_leases(
@@ -36,56 +32,24 @@ def judge(
     tx: Transaction, holder: int, settlements: Sequence[Settlement], standing: set[Ref]
 ) -> tuple[list[Settlement], frozenset[Ref]]:
     """Let lanes learn from settlements, and say what is to be stored; see `verdict.judge`."""
-    faults: dict[int, Fault] = {}
-    lanes: dict[str, LaneState] = {}
-    for settlement in settlements:
-        lease, name = settlement.lease, verdict.lane_of(settlement)
-        if not name or lease.ref not in standing:
-            continue
-        if settlement.report is not None and settlement.report.told:
-            lane, fault = store.load(tx, name), Fault.JOB
-            if lane is not None:
-                fault = verdict.fault_of_told(lane, settlement.report)
-        else:
-            lane, fault = learn_and_save(
-                tx, name, holder, lease.seq, lease.seq, lease.token, settlement.report
-            )
-        if lane is not None:
-            lanes[name], faults[lease.seq] = lane, fault
-    return verdict.judge(settlements, lanes, faults, tx.now)
+    learning = _learning(tx, holder, map(verdict.lane_of, settlements))
+    judged = run(learning.judge(settlements, standing))
+    run(learning.save())
+    return judged
 
 
-def learn_and_save(
-    tx: Transaction, name: str, holder: int, ref: int, job: int, token: int, report: Report | None
-) -> tuple[LaneState | None, Fault]:
-    """Apply what request `ref` of `job` tells of a lane."""
-    lane = store.load(tx, name)
-    if lane is None:
-        return None, Fault.JOB
-    learnt = verdict.learn(lane, holder, ref, job, token, report, tx.now)
-    return_attempts(tx, learnt.spared)
-    if learnt.closed:
-        store.wake_lane(tx, name)
-    store.save(tx, lane)
-    return lane, learnt.fault
+def give_back(tx: Transaction, holder: int, returned: Sequence[Returned]) -> None:
+    """End permits, and let their lanes learn how the requests of jobs held here went."""
+    refs = [(one.job, one.id, one.token) for one in returned if one.job > 0]
+    known = standing_leases(tx, holder, refs, ended=True) if refs else set()
+    returned = permit.still_ours(returned, known)
+    learning = _learning(tx, holder, (one.permit.lane for one in returned))
+    run(learning.hear(returned))
+    run(learning.save())
+    store.free_slots(tx, holder, [one.permit.ref for one in returned])
 
 
-def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> None:
-    """Failures (job, token) that turn out to be their lane's have spent no attempt, not even
-    the last one: a job that they ended is queued again."""
-    for seq, token in failures:
-        row = tx.execute(
-            "UPDATE jobs SET attempts = attempts - 1, run_at = ?, state = 'queued',"
-            " ready = 1 + (crashes > 0), finished_at = NULL"
-            " WHERE seq = ? AND token = ? AND state IN ('queued', 'failed') AND attempts > 0"
-            " RETURNING tenant, log, id, kind, attempts",
-            (tx.now, seq, token),
-        ).fetchone()
-        if row is None:
-            continue
-        tx.wake(Topic.READY)
-        tenant, log, job_id, kind, attempts = row
-        if log is not None:
-            what = CANCELLED if run(cancel_requeued(tx.shared, [seq])) else "released"
-            data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            run(changes.append(tx.shared, [LogEntry(tenant, log, what, job_id, data)]))
+def _learning(tx: Transaction, holder: int, names: Iterable[str]) -> Learning:
+    found = [store.load(tx, name) for name in dict.fromkeys(names) if name]
+    states = {lane.name: lane for lane in found if lane is not None}
+    return Learning(store.SqliteLanes(tx.shared), holder, states)

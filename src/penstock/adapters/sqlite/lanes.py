@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
-from penstock.adapters.sqlite.transaction import Transaction, sql
+from penstock.adapters.sql.lanes import IN_FORCE, STATE, States, wake_lane
+from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own, run, sql
 from penstock.lanes import breaker
-from penstock.lanes.state import (
-    CONFIGURED,
-    COUNTED,
-    OWN,
-    QUESTIONS,
-    TOUCHED,
-    LaneState,
-    limits_of,
-)
+from penstock.lanes.state import QUESTIONS, LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
-log = logging.getLogger("penstock.lanes")
 Queryable = Transaction | sqlite3.Connection
 
-_COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
-_IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = (
-    f"SELECT {', '.join(_IN_FORCE)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name),"
+    f"SELECT {IN_FORCE}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name),"
     f" (SELECT count(*) FROM slots WHERE slots.lane = lanes.name || '{QUESTIONS}')"
     " FROM lanes WHERE name = ?"
 )
-_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
 _WRITE = (
-    f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in _STATE)}, touched_at = :now"
+    f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in STATE)}, touched_at = :now"
     " WHERE name = :name"
 )
 
@@ -54,38 +41,13 @@ def configure(
         tx.execute(sql("lane"), {**limits_of(name, config), "now": tx.now})
 
 
-def load_all(connection: sqlite3.Connection) -> list[LaneState]:
-    rows = connection.execute(_READ.replace(" WHERE name = ?", " ORDER BY name"))
-    return [LaneState(*row) for row in rows]
-
-
 def load(tx: Queryable, name: str) -> LaneState | None:
     row = tx.execute(_READ, (name,)).fetchone()
     lane = None if row is None else LaneState(*row)
     if lane is not None and isinstance(tx, Transaction) and breaker.set_back(lane, tx.now):
         save(tx, lane)
-        wake_lane(tx, name)
+        run(wake_lane(tx.shared, name))
     return lane
-
-
-def is_ahead(connection: sqlite3.Connection, now: float) -> list[Any]:
-    """A lane or line that was written at a time which is still to come: the clock was set back."""
-    return connection.execute(
-        "SELECT 1 FROM lanes WHERE touched_at > :now"
-        " UNION ALL SELECT 1 FROM lines WHERE since > :now LIMIT 1",
-        {"now": now},
-    ).fetchall()
-
-
-def set_back(tx: Transaction) -> None:
-    """Mend what was written at a time which is still to come; see `breaker.set_back`."""
-    for (name,) in tx.execute("SELECT name FROM lanes WHERE touched_at > ?", (tx.now,)).fetchall():
-        load(tx, name)
-    tx.execute(
-        "UPDATE lines SET since = :now, wake_at = iif(wake_at IS NULL, NULL, 0) WHERE since > :now",
-        {"now": tx.now},
-    )
-    tx.wake(Topic.READY)
 
 
 def with_parent(tx: Queryable, name: str) -> list[LaneState]:
@@ -98,16 +60,16 @@ def with_parent(tx: Queryable, name: str) -> list[LaneState]:
 
 
 def save(tx: Transaction, lane: LaneState) -> None:
-    values = {name: getattr(lane, name) for name in _STATE}
+    values = {name: getattr(lane, name) for name in STATE}
     tx.execute(_WRITE, {**values, "name": lane.name, "now": tx.now})
 
 
-def take_slots(tx: Transaction, lanes: Iterable[str], holder: int, refs: Sequence[int]) -> None:
-    rows = [(lane, holder, ref) for lane in lanes for ref in refs]
+def take_slots(tx: Transaction, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+    """Store slots (lane, ref) of a holder."""
     tx.execute(
         "INSERT INTO slots (lane, holder, ref, since)"
-        " SELECT value ->> 0, value ->> 1, value ->> 2, ? FROM json_each(?)",
-        (tx.now, json.dumps(rows)),
+        " SELECT value ->> 0, ?, value ->> 1, ? FROM json_each(?)",
+        (holder, tx.now, json.dumps(slots)),
     )
 
 
@@ -132,29 +94,6 @@ def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
         "SELECT 1 FROM lanes WHERE asked_until > ? AND name IN (SELECT value FROM json_each(?))"
     )
     return tx.execute(waiting, (tx.now, json.dumps(list(lanes)))).fetchone() is not None
-
-
-def free_lost_slots(tx: Transaction) -> None:
-    """Every slot belongs to a live membership, and a job's to its lease. This must never find
-    one that does not; if it does, the lane must not stay short of it."""
-    lost = tx.execute(
-        "DELETE FROM slots WHERE holder NOT IN (SELECT number FROM processes)"
-        " OR ref > 0 AND NOT EXISTS"
-        " (SELECT 1 FROM jobs WHERE jobs.seq = slots.ref AND jobs.holder = slots.holder)"
-        " RETURNING lane, holder, ref"
-    ).fetchall()
-    for lane, holder, ref in lost:
-        log.error("a slot of lane %s belonged to nobody (member %d, %d): freed", lane, holder, ref)
-        wake_waiting(tx, lane, 1)
-    announce(tx)
-
-
-def held_by(tx: Transaction, lanes: Sequence[LaneState], holder: int, job: int) -> set[str]:
-    """Those of `lanes` in which the job has a slot already."""
-    if not job:
-        return set()
-    rows = tx.execute("SELECT lane FROM slots WHERE holder = ? AND ref = ?", (holder, job))
-    return {name for (name,) in rows} & {lane.name for lane in lanes}
 
 
 def end_lost_trials(tx: Transaction, lanes: Sequence[LaneState]) -> None:
@@ -203,16 +142,34 @@ def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:
             wake_waiting(tx, lane.name, free)
 
 
-def wake_lane(tx: Transaction, lane: str) -> None:
-    """Something changed: look at the lines of the lane and its children now."""
-    tx.execute(
-        "UPDATE jobs SET run_at = :now WHERE waits_lane = :lane AND state = 'queued' AND ready = 0"
-        " AND run_at > :now AND waits_lane IS NOT NULL",
-        {"lane": lane, "now": tx.now},
-    )
-    tx.execute(
-        "UPDATE lines SET wake_at = 0, waits_for = NULL"
-        " WHERE lane = :lane OR lane IN (SELECT name FROM lanes WHERE parent = :lane)",
-        {"lane": lane},
-    )
-    tx.wake(Topic.READY)
+class SqliteLanes:
+    """See `penstock.adapters.sql.lanes.LaneRows`."""
+
+    def __init__(self, tx: SqliteSql) -> None:
+        self.tx = tx
+
+    async def look(self, names: Sequence[str] | None) -> States:
+        if names is None:
+            rows = self.tx.connection.execute(_READ.replace(" WHERE name = ?", " ORDER BY name"))
+            return {row[0]: LaneState(*row) for row in rows}
+        found = [with_parent(self.tx.connection, name) for name in names]
+        return {lane.name: lane for lanes in found for lane in lanes}
+
+    async def lock(self, names: Sequence[str]) -> States:
+        tx, found = own(self.tx), States()
+        for name in names:
+            found |= {lane.name: lane for lane in with_parent(tx, name) if lane.name not in found}
+        end_lost_trials(tx, list(found.values()))
+        return found
+
+    async def save(self, lanes: Iterable[LaneState]) -> None:
+        for lane in lanes:
+            save(own(self.tx), lane)
+
+    async def take_slots(self, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+        if slots:
+            take_slots(own(self.tx), holder, slots)
+
+    async def wake_waiting(self, lane: str) -> None:
+        wake_waiting(own(self.tx), lane, 1)
+        announce(own(self.tx))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from penstock import runtime
-from penstock.adapters.life_file import open_life_file, started_jobs
-from penstock.adapters.sql.takeover import boot_id, sweep_files
-from penstock.adapters.sqlite import lanes, permits, probes, takeover
+from penstock.adapters.life_file import started_jobs
+from penstock.adapters.sql import permits
+from penstock.adapters.sql.member import SqlMember
+from penstock.adapters.sql.takeover import STOPPED, sweep_files
+from penstock.adapters.sqlite import lanes, takeover
 from penstock.adapters.sqlite.claim import claim, claim_new
 from penstock.adapters.sqlite.direct_handover import WaitingClaim
+from penstock.adapters.sqlite.lane_settle import give_back
+from penstock.adapters.sqlite.lanes import SqliteLanes
 from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
-from penstock.adapters.sqlite.transaction import Transaction, sql
-from penstock.adapters.sqlite.upkeep import Upkeep
-from penstock.model.ids import new_id
+from penstock.adapters.sqlite.transaction import Transaction, run
+from penstock.lanes.permit import to_nobody
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Exchange, Inbox, Lease, Progress, Settlement, Want
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
 
 
-class SqliteMember:
+class SqliteMember(SqlMember):
     """See `penstock.ports.queue.Member`."""
 
     def __init__(
@@ -37,45 +37,13 @@ class SqliteMember:
         lease_seconds: float,
         inbox: Inbox | None,
     ) -> None:
-        self.id = new_id()
-        self._number = 0
+        super().__init__(queue, kinds, max_workers, lease_seconds)
         self._queue = queue
-        self._kinds = list(kinds)
-        self._max_workers = max_workers
-        self._lease_seconds = lease_seconds
         self._inbox = inbox
 
-    def now(self) -> float:
-        return runtime.now()
-
     async def join(self) -> None:
-        self._life = open_life_file(self._queue.folder)
-        try:
-            self._number = await self._queue.write(self._insert)
-        except BaseException:
-            self._life.close()
-            raise
-        self._renewal = Renewal(self._queue, self._number, self.id, self._lease_seconds)
-        self._upkeep = Upkeep(self._queue, self._number, self._kinds)
-
-    def _insert(self, tx: Transaction) -> int:
-        row = tx.execute(
-            sql("join"),
-            {
-                "id": self.id,
-                "host": runtime.host_name(),
-                "pid": runtime.process_id(),
-                "boot": boot_id(),
-                "life": self._life.name,
-                "kinds": json.dumps(self._kinds),
-                "max_workers": self._max_workers,
-                "now": tx.now,
-                "lease_until": tx.now + self._lease_seconds,
-            },
-        ).fetchone()
-        probes.try_at_once(tx)
-        number: int = row[0]
-        return number
+        await super().join()
+        self._renewal: Renewal = Renewal(self._queue, self._number, self.id, self._lease_seconds)
 
     def _is_member(self, tx: Transaction) -> bool:
         """Whether the number is this membership's: the id is what nobody else ever has."""
@@ -96,7 +64,7 @@ class SqliteMember:
             if not self._is_member(tx):
                 return Exchange([], refused(tx, settlements), None, False)
             if returned:
-                permits.give_back(tx, self._number, returned)
+                give_back(tx, self._number, returned)
             if progress:  # before: it may be the last word of what is settled
                 note_progress(tx, self._number, progress)
             stale, spared = settle(tx, self._number, self.id, settlements)
@@ -134,44 +102,13 @@ class SqliteMember:
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         def take(tx: Transaction) -> list[Permit | Busy]:
-            holder = self._number if self._is_member(tx) else None
-            return permits.take(tx, holder, requests, self._queue.lane_config)
+            names = dict.fromkeys(request.lane for request in requests)
+            lanes.configure(tx, names, self._queue.lane_config)
+            if not self._is_member(tx):
+                return to_nobody(requests, tx.now)
+            return run(permits.take(SqliteLanes(tx.shared), self._number, requests))
 
         return await self._queue.write(take)
-
-    async def probes(self) -> list[tuple[str, str]]:
-        due = await self._queue.read(
-            lambda connection: connection.execute(
-                f"SELECT 1 {probes.DUE} LIMIT 1", (runtime.now(),)
-            ).fetchone()
-        )
-        return await self._queue.write(probes.take) if due else []
-
-    async def probed(self, lane: str, ok: bool) -> None:
-        await self._queue.write(lambda tx: probes.note(tx, lane, ok))
-
-    def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(*lease.ref)
-
-    def clear_started(self, slot: int) -> None:
-        self._life.clear(slot)
-
-    def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
-        return self._renewal.renew(status, holds)
-
-    async def cancelled(self) -> list[int]:
-        def read(connection: sqlite3.Connection) -> list[int]:
-            rows = connection.execute(
-                "SELECT seq FROM jobs JOIN processes ON number = holder"
-                " WHERE holder = ? AND state = 'cancelled' AND processes.id = ?",
-                (self._number, self.id),
-            )
-            return [seq for (seq,) in rows]
-
-        return await self._queue.read(read)
-
-    async def upkeep(self) -> None:
-        await self._upkeep.run()
 
     async def leave(self) -> None:
         def end(tx: Transaction) -> None:
@@ -180,7 +117,7 @@ class SqliteMember:
                 return
             # What is still held was never started, or its outcome could not be stored.
             started = started_jobs(self._life.path)
-            takeover.end_membership(tx, self._number, self.id, started, "it stopped")
+            takeover.end_membership(tx, self._number, self.id, started, STOPPED)
 
         try:
             await self._queue.write(end)

@@ -6,18 +6,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from penstock import runtime
-from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.chores import Placed
+from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
-from penstock.adapters.sqlite import feed, lane_view
+from penstock.adapters.sqlite import feed, takeover
 from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.enqueue import enqueue
+from penstock.adapters.sqlite.fairness import place
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.adapters.sqlite.lanes import configure
+from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.member import SqliteMember
+from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own
 from penstock.errors import ConfigError
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig, LaneLimits
-from penstock.ports.lanes import LaneCommand, LaneInfo
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import FeedEntry, Inbox, NewJobs
 
 T = TypeVar("T")
@@ -36,11 +38,8 @@ class SqliteQueue(SqliteFile, SqlQueue):
         weights: Mapping[str, float] | None = None,
         lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
     ) -> None:
-        super().__init__(url, durable=durable)
-        self.ageing_seconds = ageing_seconds
-        self.weights = dict(weights or {})
-        self.lane_config = lane_config
-        self.retention_seconds = retention_seconds
+        SqliteFile.__init__(self, url, durable=durable)
+        SqlQueue.__init__(self, ageing_seconds, retention_seconds, weights, lane_config)
         self._shared = SqliteDatabase(self)
 
     async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
@@ -49,8 +48,20 @@ class SqliteQueue(SqliteFile, SqlQueue):
     async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
         return await self._shared.write(operation)
 
-    async def why_waiting(self, tx: Sql, rows: Sequence[Row]) -> dict[int, str]:
-        return await lane_view.why_waiting(tx, rows)
+    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
+        def end(tx: Transaction) -> None:
+            for number, life in found:
+                takeover.dead(tx, self.folder, number, life)
+            takeover.lapsed(tx, self.folder, me)
+
+        await self.write(end)
+
+    async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
+        place(own(tx), jobs, self.weights)
+
+    def lane_rows(self, tx: Sql) -> SqliteLanes:
+        assert isinstance(tx, SqliteSql)
+        return SqliteLanes(tx)
 
     async def exists(self) -> bool:
         return self.path.exists()
@@ -65,17 +76,8 @@ class SqliteQueue(SqliteFile, SqlQueue):
             )
         return await self.write(lambda tx: enqueue(tx, batch, self.weights, self.lane_config))
 
-    async def lanes(self) -> list[LaneInfo]:
-        return await self.read(lane_view.infos)
-
     async def configure(self, lanes: Sequence[str]) -> None:
         await self.write(lambda tx: configure(tx, lanes, self.lane_config))
-
-    async def control(self, lane: str, control: LaneCommand) -> bool:
-        return await self.write(lambda tx: lane_view.control(tx, lane, control))
-
-    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
-        return await self.write(lambda tx: lane_view.limit(tx, lane, limits))
 
     def callers_waiting(self) -> int:
         return self.waiting
@@ -85,6 +87,10 @@ class SqliteQueue(SqliteFile, SqlQueue):
 
     async def feed_end(self, tenant: str) -> str:
         return await self.read(feed.end)
+
+    async def forget_feed(self) -> None:
+        while await self.write(feed.forget):
+            pass
 
     async def join(
         self,

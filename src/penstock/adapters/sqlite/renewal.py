@@ -10,7 +10,7 @@ from typing import Any
 from penstock import runtime
 from penstock.adapters.sqlite.database import explain
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.adapters.sqlite.transaction import sql
+from penstock.adapters.sqlite.transaction import sql, transaction
 from penstock.ports.queue import Lease
 
 
@@ -36,8 +36,7 @@ class Renewal:
     def _renew(
         self, connection: sqlite3.Connection, status: Mapping[str, Any], holds: Sequence[Lease]
     ) -> bool:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             now = runtime.now()
             renewed = connection.execute(
                 sql("renew"),
@@ -53,11 +52,6 @@ class Renewal:
                 batch = json.dumps([lease.ref for lease in holds])
                 until = now + self._lease_seconds
                 connection.execute(sql("hold"), {"batch": batch, "until": until})
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         return renewed == 1
 
     def close(self) -> None:

@@ -8,7 +8,9 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
+from penstock.adapters.sql.migrations import migration_for_sqlite, read_migrations
 from penstock.adapters.sqlite import database
+from penstock.adapters.sqlite.transaction import transaction
 from penstock.errors import QueueUnusable
 
 APPLICATION_ID = 0x50454E4B
@@ -32,22 +34,19 @@ def refuse_foreign(path: Path) -> None:
         raise QueueUnusable(f"{path} is the database of another program; name another file")
 
 
-def migration_names() -> list[str]:
-    """Every migration this code knows, in order."""
-    return sorted(
-        entry.name
-        for entry in (files("penstock.adapters.sqlite") / "migrations").iterdir()
-        if entry.name.endswith(".sql")
-    )
+@cache
+def migrations() -> list[list[str]]:
+    """The statements of every migration this code knows, in order."""
+    found = read_migrations(files("penstock.adapters.sqlite") / "migrations")
+    return [_statements(migration_for_sqlite(text)) for _, text in found]
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the schema to this version, whoever else opens the file at the same moment."""
-    steps = migration_names()
+    steps = migrations()
     if version_of(connection) == len(steps):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = version_of(connection)
         if version > len(steps):
             raise QueueUnusable(
@@ -55,16 +54,10 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
                 "upgrade Penstock"
             )
         for step in steps[version:]:
-            text = (files("penstock.adapters.sqlite") / "migrations" / step).read_text()
-            for statement in _statements(text):
+            for statement in step:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -73,7 +66,6 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-@cache
 def _statements(script: str) -> list[str]:
     """The statements of a script (executescript would commit the transaction it is in)."""
     statements, current = [], ""

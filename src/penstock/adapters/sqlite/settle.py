@@ -53,11 +53,7 @@ def refused(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settleme
 
 
 def _settle(
-    tx: Transaction,
-    number: int,
-    outcome: Outcome,
-    batch: list[Settlement],
-    rows: list[list[Any]],
+    tx: Transaction, number: int, outcome: Outcome, batch: list[Settlement], rows: list[list[Any]]
 ) -> list[Settlement]:
     watched = outcome in (*LOGGED, *REQUEUED) and any(s.lease.log is not None for s in batch)
     statement = sql(outcome.name.lower()) + (" RETURNING jobs.seq" if watched else "")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.adapters.sql.access import SqlAccess
-from penstock.adapters.sql.answers import SqlAnswers
-from penstock.adapters.sql.tasks import SqlTasks
+from penstock.adapters.sql.store import SqlStore
 from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """See `penstock.ports.store.Store`. `shared`: the queue is in the same file, and opens and
     closes it."""
 
     def __init__(self, file: SqliteFile, *, shared: bool) -> None:
+        super().__init__(SqliteDatabase(file))
         self._file = file
         self._shared = shared
         self.blobs: Path | None = file.path.with_name(file.path.name + "-blobs")
@@ -31,12 +30,3 @@ class SqliteStore:
 
     def documents(self) -> SqliteDocuments:
         return SqliteDocuments(self._file)
-
-    def access(self) -> SqlAccess:
-        return SqlAccess(SqliteDatabase(self._file))
-
-    def research(self) -> SqlTasks:
-        return SqlTasks(SqliteDatabase(self._file))
-
-    def answers(self) -> SqlAnswers:
-        return SqlAnswers(SqliteDatabase(self._file))

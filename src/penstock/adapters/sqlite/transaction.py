@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from penstock import runtime
-from penstock.adapters.sql.dialect import Row, for_sqlite, include, load, names_of
+from penstock.adapters.sql.dialect import Row, Sql, for_sqlite, include, load, names_of
 from penstock.ports.queue import Topic
 
 if TYPE_CHECKING:
@@ -38,6 +39,19 @@ def _named(name_or_text: str) -> tuple[str, tuple[str, ...]]:
     """A statement, and the names of its values."""
     text = sql(name_or_text)
     return text, names_of(text)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write, all or nothing, having locked the file."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 class Transaction:
@@ -70,13 +84,13 @@ class SqliteSql:
     """See `penstock.adapters.sql.dialect.Sql`. Nothing in it waits. Without a transaction it only
     reads."""
 
-    __slots__ = ("_tx", "connection", "now")
+    __slots__ = ("connection", "now", "tx")
 
     def __init__(
         self, connection: sqlite3.Connection, now: float, tx: Transaction | None = None
     ) -> None:
         self.connection = connection
-        self._tx = tx
+        self.tx = tx
         self.now = now
 
     async def execute(self, statement: str, /, **values: Any) -> int:
@@ -95,17 +109,24 @@ class SqliteSql:
         return rows[0] if rows else None
 
     def wake(self, topic: Topic) -> None:
-        assert self._tx is not None
-        self._tx.wake(topic)
+        assert self.tx is not None
+        self.tx.wake(topic)
 
     def _run(self, statement: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
         text, names = _named(statement)
-        cursor = (self._tx or self.connection).execute(text, self._bound(names, values))
+        cursor = (self.tx or self.connection).execute(text, self._bound(names, values))
         cursor.row_factory = sqlite3.Row
         return cursor
 
     def _bound(self, names: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self.now if name == "clock" else _stored(values[name]) for name in names}
+
+
+def own(tx: Sql) -> Transaction:
+    """The transaction that a shared operation was given."""
+    assert isinstance(tx, SqliteSql)
+    assert tx.tx is not None
+    return tx.tx
 
 
 def _stored(value: Any) -> Any:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from penstock import runtime
-from penstock.adapters.listener import Listener
+from penstock.adapters.listener import Listeners
 from penstock.adapters.private_files import open_private, private_folder
 from penstock.aio import end_tasks
 from penstock.ports.queue import Topic
@@ -27,13 +27,13 @@ log = logging.getLogger("penstock.sqlite")
 _POLL_FIRST, _POLL_LAST = 0.1, 1.0
 
 
-class Wakeups:
+class Wakeups(Listeners):
     """Sends and hears wake-ups. Belongs to the event loop it was opened in."""
 
     def __init__(self, folder: Path, data_version: Callable[[], Awaitable[int]]) -> None:
+        super().__init__()
         self._folder = folder
         self._data_version = data_version
-        self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
         self._bells: dict[Topic, int] = {}
         self._inotify: Inotify | None = None
         self._watches: dict[int, Topic] = {}
@@ -66,9 +66,6 @@ class Wakeups:
             os.close(bell)
         self._bells.clear()
 
-    def listen(self, topic: Topic) -> Listener:
-        return Listener(self._listeners[topic])
-
     def send(self, topics: set[Topic]) -> None:
         """Wake every process, this one included. Called from the writing thread."""
         heard = self._inotify is not None
@@ -81,20 +78,15 @@ class Wakeups:
             heard = False
         if not heard:
             try:
-                self._loop.call_soon_threadsafe(self._ring, topics)
+                self._loop.call_soon_threadsafe(self.ring, topics)
             except RuntimeError:
                 log.debug("the event loop closed before a wake-up arrived")
-
-    def _ring(self, topics: set[Topic]) -> None:
-        for topic in topics:
-            for listener in self._listeners[topic]:
-                listener.ring()
 
     def _read_events(self) -> None:
         assert self._inotify is not None
         watches = {change.watch for change in self._inotify.read()}
         anything = OVERFLOW in watches
-        self._ring(set(Topic) if anything else {self._watches[watch] for watch in watches})
+        self.ring(set(Topic) if anything else {self._watches[watch] for watch in watches})
 
     async def _poll(self) -> None:
         seen, pause = -1, _POLL_FIRST
@@ -106,6 +98,6 @@ class Wakeups:
                 version = seen
             if version != seen:
                 seen, pause = version, _POLL_FIRST
-                self._ring(set(Topic))
+                self.ring(Topic)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _POLL_LAST)

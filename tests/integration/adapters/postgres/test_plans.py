@@ -188,10 +188,11 @@ class Recorder:
     def scans(self) -> dict[str, str]:
         """Plans that read a table that can be long from one end to the other."""
         # A table of lanes as a whole is read by whoever asks for all that are in trouble.
+        troubled = ("to_probe", "take_probes", "to_try")
         # What a clock left ahead is looked for once by a member, and when the clock is set back.
-        ahead = ("WHERE touched_at > $1", "WHERE since > $1")
+        ahead = ("any_ahead", "lanes_ahead", "set_lines_back")
         # Lines are looked through for old ones outside of any transaction, by statistics.
-        allowed = ("WHERE (step > 0", "forget_lanes", "lost_slots", "oldest_lines", *ahead)
+        allowed = ("forget_lanes", "lost_slots", "oldest_lines", *troubled, *ahead)
         return {
             statement: plan
             for statement, plan in self.plans.items()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.sql.upkeep import retain
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.adapters.sqlite.transaction import sql
-from penstock.adapters.sqlite.upkeep import retain
 from penstock.errors import ValidationError
 from penstock.ports.queue import FEED_SECONDS
 from tests.conformance.support import add

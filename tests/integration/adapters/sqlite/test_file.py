@@ -119,6 +119,7 @@ async def test_old_file_is_brought_up_to_date_with_its_jobs(
     step = package / "migrations" / "9998_tomorrow.sql"
     step.write_text("-- a comment; with a semicolon\nCREATE TABLE tomorrow (x TEXT DEFAULT ';');\n")
     monkeypatch.setattr(schema, "files", lambda name: package)
+    monkeypatch.setattr(schema, "migrations", schema.migrations.__wrapped__)  # without its cache
 
     async with opened(path) as queue:
         assert list(await queue.get([job.id])) == [job.id]

@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from penstock.adapters.sqlite import SqliteQueue, claim, permits, probes, settle
-from penstock.adapters.sqlite.transaction import Transaction, sql
+from penstock.adapters.sql import permits
+from penstock.adapters.sql.lanes import note_probe, take_probes
+from penstock.adapters.sqlite import SqliteQueue, claim, settle
+from penstock.adapters.sqlite.lanes import SqliteLanes, configure
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import LaneCommand, News, PermitRequest, Report
@@ -138,7 +141,9 @@ async def test_claim_costs_the_same_with_2000_blocked_lanes(
 
 async def test_permit_costs_the_same_with_2000_lanes_and_20000_jobs(queue: SqliteQueue) -> None:
     def take(tx: Transaction) -> None:
-        permits.take(tx, ME, [PermitRequest("free", -1, False, 1.0)], lane_config)
+        configure(tx, ["free"], lane_config)
+        asked = [PermitRequest("free", -1, False, 1.0)]
+        run(permits.take(SqliteLanes(tx.shared), ME, asked))
 
     few = cost(queue, take)
     await enqueue(queue, *(f"slow{n}" for n in range(2000)))
@@ -172,10 +177,10 @@ async def test_settling_costs_the_same_with_2000_lanes_and_20000_jobs(
 async def test_looking_for_lanes_to_probe_costs_nothing_while_all_are_well(
     queue: SqliteQueue,
 ) -> None:
-    few = cost(queue, probes.take)
+    few = cost(queue, lambda tx: run(take_probes(tx.shared)))
     await enqueue(queue, *(f"slow{n}" for n in range(2000)))
 
-    assert cost(queue, probes.take) <= few + 5
+    assert cost(queue, lambda tx: run(take_probes(tx.shared))) <= few + 5
 
 
 async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue, tmp_path: Path) -> None:
@@ -184,15 +189,16 @@ async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue, tmp_pa
         recorder = Recorder(connection)
         leases = claim_in(recorder, tmp_path)
         asked = [PermitRequest("free", -1, False, 1.0), PermitRequest("full1", -2, False, 1.0)]
-        permits.take(recorder, ME, asked, lane_config)
+        configure(recorder, ["free", "full1"], lane_config)
+        run(permits.take(SqliteLanes(recorder.shared), ME, asked))
         down = Report(News.UNAVAILABLE, None, None, "127.0.0.1:9")
         ends = [
             Settlement(lease, Outcome.RETRY, 1.0, 2.0, error={}, run_at=3.0, report=down)
             for lease in leases[:5]
         ]
         settle.settle(recorder, ME, "member", ends)
-        probes.take(recorder)
-        probes.note(recorder, leases[0].lane, False)
+        run(take_probes(recorder.shared))
+        run(note_probe(SqliteLanes(recorder.shared), leases[0].lane, False))
         claim_in(recorder, tmp_path)
         for statement, parameters in recorder.executed:
             # Whether there are any lines at all is one look at the first.

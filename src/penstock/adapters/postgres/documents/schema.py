@@ -7,8 +7,7 @@ from typing import Any
 import asyncpg
 
 from penstock.adapters.postgres import schema
-from penstock.adapters.postgres.database import Connection, Database, close
-from penstock.adapters.postgres.errors import TROUBLE, explain
+from penstock.adapters.postgres.database import Connection, Database
 from penstock.errors import QueueUnusable
 
 OLDEST_PGVECTOR = (0, 8)
@@ -24,15 +23,9 @@ FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE ext
 async def prepare(database: Database) -> None:
     """Make what is missing, whoever else does so at the same moment. QueueUnusable says what
     somebody with more rights has to do."""
-    connection = await database.connect("set-up")
-    try:
-        try:
-            await _install(connection, database)
-            await schema.migrate(connection, database, schema.DOCUMENTS)
-        finally:
-            await close(connection)
-    except TROUBLE as error:
-        raise explain(error, database.address) from error
+    async with database.session("set-up") as connection:
+        await _install(connection, database)
+        await schema.migrate(connection, database, schema.DOCUMENTS)
 
 
 async def _install(connection: Connection, database: Database) -> None:

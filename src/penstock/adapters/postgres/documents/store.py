@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from penstock.adapters.coalesce import Coalesced
-from penstock.adapters.postgres.database import LONG_SECONDS, Database, Pool, Transaction
+from penstock.adapters.postgres.database import LONG_SECONDS, Database, Pool, Transaction, own
 from penstock.adapters.postgres.dialect import PostgresDatabase
 from penstock.adapters.postgres.documents import counts, vectors
 from penstock.adapters.postgres.documents import search as find
@@ -32,6 +32,8 @@ SEARCHES = 2
 
 class PostgresDocuments(SqlDocuments):
     """See `penstock.ports.documents.DocumentStore`. `pool` is that of the store it is in."""
+
+    _before_all = BEFORE_ALL
 
     def __init__(self, database: Database, pool: Callable[[], Pool]) -> None:
         super().__init__(PostgresDatabase(database, self._pool))
@@ -101,7 +103,7 @@ class PostgresDocuments(SqlDocuments):
             return await find.find(self._database, connection, wanted)
 
     async def _keep_vectors(self, tx: Sql) -> None:
-        await vectors.keep(_own(tx))
+        await vectors.keep(own(tx))
 
     async def _put_chunks(
         self, tx: Sql, owner: Any, document: int, generation: int, chunks: Sequence[NewChunk]
@@ -110,25 +112,19 @@ class PostgresDocuments(SqlDocuments):
             some = chunks[first : first + STAGED_AT_ONCE]
             columns = zip(*(counts.chunk_row(owner, chunk) for chunk in some), strict=True)
             place = (document, generation, owner, first)
-            await _own(tx).execute("stage_chunks", *place, *columns)
+            await own(tx).execute("stage_chunks", *place, *columns)
 
     async def _withdraw(self, tx: Sql, tenant: str, document: int, live: int | None) -> None:
-        await counts.replace(_own(tx), tenant, [VersionChange(document, live, None)])
+        await counts.replace(own(tx), tenant, [VersionChange(document, live, None)])
 
     async def _switched(self, tx: Sql) -> None:
         """Searches ask the database which model serves."""
 
-    async def _look(self, after: Key | None, limit: int) -> tuple[list[StoredVector], float]:
-        async def look(tx: Sql) -> tuple[list[StoredVector], float]:
-            return await unused_vectors.look(tx, after or BEFORE_ALL, limit), tx.now
-
+    async def _look(self, after: Key, limit: int) -> tuple[list[StoredVector], float]:
         # It writes nothing, but goes by index whatever the statistics say, as all that write do.
-        return await self._shared.write(look, long=True)
+        return await self._shared.write(
+            lambda tx: unused_vectors.look_now(tx, after, limit), long=True
+        )
 
-    async def _purge(self, tx: Sql, after: Key | None, keep_seconds: float, limit: int) -> int:
-        return await vectors.purge(_own(tx), after or BEFORE_ALL, keep_seconds, limit)
-
-
-def _own(tx: Sql) -> Transaction:
-    assert isinstance(tx, Transaction)
-    return tx
+    async def _purge(self, tx: Sql, after: Key, keep_seconds: float, limit: int) -> int:
+        return await vectors.purge(own(tx), after, keep_seconds, limit)

@@ -9,18 +9,6 @@ SELECT seq, lane, band, tenant FROM penstock.jobs
 WHERE state = 'queued' AND ready = 0 AND run_at <= $1 ORDER BY run_at, seq LIMIT $2
 FOR UPDATE SKIP LOCKED
 
--- name: unknown
--- Jobs enqueued where their kind was unknown: kind, limit, UNKNOWN_LANE.
-SELECT seq, band, tenant, payload FROM penstock.jobs
-WHERE ready > 0 AND ready = 1 AND lane = $3 AND kind = $1
-ORDER BY band, turn, seq LIMIT $2 FOR UPDATE SKIP LOCKED
-
--- name: adopt
--- The first process that knows a kind fills in what was unknown at enqueue.
-UPDATE penstock.jobs
-SET timeout = coalesce(timeout, $2), max_retries = coalesce(max_retries, $3)
-WHERE seq = ANY ($1)
-
 -- name: pick
 -- The first in the lines of lanes: lanes, how many of each, kinds, and whether one job with a
 -- crash on its record may be among them. A row is the lane's number, band, turn and a lease.
@@ -53,85 +41,39 @@ SET state = 'running', ready = 0, token = token + 1, attempts = attempts + 1,
     holder = $2, started_at = $3, waits_lane = NULL
 WHERE seq = ANY ($1)
 
--- name: overdue
--- Queued jobs whose deadline has passed: now, error, its type, record, limit of the history, limit.
-UPDATE penstock.jobs
-SET state = 'failed', ready = 0, finished_at = $1, error = $2, error_type = $3,
-    history = penstock.with_record(history, $4, $5)
-WHERE seq = ANY (ARRAY(
-    SELECT seq FROM penstock.jobs
-    WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= $1
-    ORDER BY deadline LIMIT $6 FOR UPDATE SKIP LOCKED))
-RETURNING id, tenant, log
-
--- name: held
--- The jobs a member holds, locked in the order everybody locks jobs.
-SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
-FROM penstock.jobs WHERE holder = $1 ORDER BY seq FOR UPDATE
-
--- name: taken_back
--- A job whose holder is gone: seq, state, ready, attempts, crashes, error, its type, finished_at,
--- record, and the limit of the history.
-UPDATE penstock.jobs
-SET state = $2, ready = $3, holder = NULL, token = token + 1, attempts = $4, crashes = $5,
-    error = coalesce($6, error), error_type = coalesce($7, error_type),
-    progress = CASE WHEN $2 = 'queued' THEN 0 ELSE progress END,
-    started_at = CASE WHEN $2 = 'queued' THEN NULL ELSE started_at END, finished_at = $8,
-    history = CASE WHEN $9::text IS NULL THEN history
-                   ELSE penstock.with_record(history, $9, $10) END
-WHERE seq = $1
-
 -- name: hold
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
 UPDATE penstock.jobs AS j SET run_at = greatest(j.run_at, $4), ready = 0
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.state = 'queued'
 
--- name: return_attempt
--- A job has spent no attempt after all, and is first in its line again: now, seq, token.
-UPDATE penstock.jobs
-SET attempts = attempts - 1, run_at = $1, state = 'queued', finished_at = NULL,
-    ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
-WHERE seq = $2 AND token = $3 AND state IN ('queued', 'failed') AND attempts > 0
-RETURNING tenant, log, id, kind, attempts
+-- name: same_lease
+j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
 
--- name: forget
--- A chunk of the finished jobs that are past the retention: before, limit.
-DELETE FROM penstock.jobs
-WHERE seq = ANY (ARRAY(
-    SELECT seq FROM penstock.jobs
-    WHERE state IN ('completed', 'cancelled') AND finished_at < $1 AND holder IS NULL
-    ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED))
-RETURNING tenant, log
-
--- name: failed
+-- name: of_failed_runs
 -- A list for each of seq, id, token, started_at, finished_at, error, run_at, record, error_type, by
 -- seq; the limit of the history; and who holds them.
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
+            $7::float8[], $8::text[], $9::text[])
+     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
+WHERE {same_lease}
+  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
+RETURNING j.seq
+
+-- name: failed
 UPDATE penstock.jobs AS j
 SET state = 'failed', holder = NULL, started_at = s.started_at, finished_at = s.finished_at,
     error = s.error, error_type = s.error_type,
     history = penstock.with_record(j.history, s.record, $10)
-FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
-            $7::float8[], $8::text[], $9::text[])
-     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
-  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
-RETURNING j.seq
+{of_failed_runs}
 
 -- name: retry
--- A list for each of seq, id, token, started_at, finished_at, error, run_at, record, error_type, by
--- seq; the limit of the history; and who holds them.
 UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, error = s.error,
     error_type = s.error_type, run_at = s.run_at, progress = 0, message = '',
     history = penstock.with_record(j.history, s.record, $10)
-FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::float8[], $6::text[],
-            $7::float8[], $8::text[], $9::text[])
-     AS s (seq, id, token, started_at, finished_at, error, run_at, record, error_type)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
-  AND j.holder IS NOT DISTINCT FROM $11 AND j.state = 'running'
-RETURNING j.seq
+{of_failed_runs}
 
 -- name: released
 -- A list for each of seq, id, token, run_at, reason, waits_lane, record (or null), by seq;
@@ -144,7 +86,7 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[],
             $7::text[])
      AS s (seq, id, token, run_at, reason, waits_lane, record)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $9 AND j.state = 'running'
 RETURNING j.seq
 
@@ -159,7 +101,7 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 
                    ELSE penstock.with_record(j.history, s.record, $7) END
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])
      AS s (seq, id, token, run_at, waits_lane, record)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $8 AND j.state = 'running'
 RETURNING j.seq
 
@@ -168,7 +110,7 @@ RETURNING j.seq
 -- and who holds them.
 UPDATE penstock.jobs AS j SET holder = NULL
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $4 AND j.state = 'cancelled'
 RETURNING j.seq
 
@@ -181,6 +123,6 @@ SET progress = coalesce(s.progress, j.progress),
     lines = CASE WHEN s.lines = '' THEN j.lines ELSE right(coalesce(j.lines, '') || s.lines, $8) END
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])
      AS s (seq, id, token, progress, message, lines)
-WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+WHERE {same_lease}
   AND j.holder IS NOT DISTINCT FROM $7 AND j.state = 'running'
 RETURNING j.seq

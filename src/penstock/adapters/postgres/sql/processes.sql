@@ -1,11 +1,5 @@
 -- Memberships of worker processes. See 0001_jobs.sql.
 
--- name: join
-INSERT INTO penstock.processes
-    (id, host, pid, boot, life, kinds, max_workers, joined_at, heartbeat_at, lease_until)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9)
-RETURNING number
-
 -- name: renew
 -- number, id, status, seconds the lease is to last. Says the time; nothing when the membership is gone.
 UPDATE penstock.processes

@@ -1,4 +1,4 @@
--- Places in line: turns, served. See 0001_jobs.sql.
+-- Places in line: turns, served. See sql/tables/jobs.sql.
 
 -- name: place
 -- Give queued jobs their place in line: seqs, lanes, bands, turns; now.
@@ -7,8 +7,3 @@ SET ready = CASE WHEN j.crashes > 0 THEN 2 ELSE 1 END, since = $5, lane = s.lane
     turn = s.turn
 FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::float8[]) AS s (seq, lane, band, turn)
 WHERE j.seq = s.seq AND j.state = 'queued'
-
--- name: forget_turns
-DELETE FROM penstock.turns AS t
-USING penstock.served AS s
-WHERE s.lane = t.lane AND s.band = t.band AND t.last <= s.turn

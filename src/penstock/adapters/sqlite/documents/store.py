@@ -26,7 +26,6 @@ from penstock.errors import QueueError
 from penstock.model.document import Hit, NewChunk
 from penstock.ports.documents import DocumentQuery, Findings, Version
 
-BEFORE_ALL = ("", "", "")
 PUBLICATIONS_KEPT = 10_000
 MATRICES = 8
 """Tenants and models whose vectors are kept in memory; of others they are read again."""
@@ -35,6 +34,8 @@ MATRICES = 8
 class SqliteDocuments(SqlDocuments):
     """See `penstock.ports.documents.DocumentStore`. Searches have threads and a connection of their
     own: no job waits for them."""
+
+    _before_all = ("", "", "")
 
     def __init__(self, file: SqliteFile) -> None:
         super().__init__(SqliteDatabase(file))
@@ -107,14 +108,11 @@ class SqliteDocuments(SqlDocuments):
         (version,) = await tx.one("note_publication", tenant="", document=0)
         await tx.execute("forget_publications", version=version - 1)
 
-    async def _look(self, after: Key | None, limit: int) -> tuple[list[StoredVector], float]:
-        async def look(tx: Sql) -> tuple[list[StoredVector], float]:
-            return await unused_vectors.look(tx, after or BEFORE_ALL, limit), tx.now
+    async def _look(self, after: Key, limit: int) -> tuple[list[StoredVector], float]:
+        return await self._shared.read(lambda tx: unused_vectors.look_now(tx, after, limit))
 
-        return await self._shared.read(look)
-
-    async def _purge(self, tx: Sql, after: Key | None, keep_seconds: float, limit: int) -> int:
-        return await unused_vectors.purge(tx, after or BEFORE_ALL, keep_seconds, limit)
+    async def _purge(self, tx: Sql, after: Key, keep_seconds: float, limit: int) -> int:
+        return await unused_vectors.purge(tx, after, keep_seconds, limit)
 
     async def find(self, wanted: DocumentQuery) -> Findings:
         if self._searcher is None:

@@ -1,52 +1,9 @@
 -- Documents. Everything here is masked already.
 
--- documents: one row per document; what is being made of its newest version, and which version
--- can be searched.
---   generation  of the newest upload: greater than that of any upload or delete before, of any
---               document, so that a slow one can tell that it is late even after a delete
---   live        the generation that can be searched, null while there is none
---   live_digest its digest: what is fetched may be the same
---   remote      the blob only says what to fetch: the original is not there yet
---   request     the blob that said what to fetch, null where it was uploaded: names the job
---   charset     the encoding of its text as a server has named it, for the parser; '' if none has
---   reading     JSON: how a page of the web was read, and what it says of itself
-CREATE TABLE documents (
-    number      INTEGER PRIMARY KEY AUTOINCREMENT,
-    tenant      TEXT NOT NULL,
-    collection  TEXT NOT NULL,
-    id          TEXT NOT NULL,
-    generation  INTEGER NOT NULL,
-    live        INTEGER,
-    state       TEXT NOT NULL,
-    stage       TEXT NOT NULL,
-    progress    REAL NOT NULL,
-    message     TEXT NOT NULL,
-    title       TEXT NOT NULL,
-    mime        TEXT NOT NULL DEFAULT '',
-    size        INTEGER NOT NULL,
-    source      TEXT NOT NULL,
-    metadata    TEXT NOT NULL,
-    digest      TEXT NOT NULL,
-    blob        TEXT NOT NULL,
-    chunks      INTEGER NOT NULL DEFAULT 0,
-    masked      TEXT NOT NULL DEFAULT '{}',
-    error       TEXT,
-    accepted_at REAL NOT NULL,
-    started_at  REAL,
-    finished_at REAL,
-    remote      INTEGER NOT NULL DEFAULT 0,
-    request     TEXT,
-    live_digest TEXT,
-    charset     TEXT NOT NULL DEFAULT '',
-    reading     TEXT NOT NULL DEFAULT '{}'
-);
-CREATE UNIQUE INDEX documents_ref ON documents (tenant, collection, id);
-CREATE INDEX documents_newest ON documents (tenant, generation);
--- What is asked of documents every few seconds, and of their originals now and then.
-CREATE INDEX documents_processing ON documents (generation) WHERE state = 'processing';
-CREATE INDEX documents_blob ON documents (blob);
+-- tables: documents
 
--- generations: the last that was taken.
+-- generations: the last that was taken. That of an upload is greater than of any upload or delete
+-- before, of any document, so that a slow one can tell that it is late even after a delete.
 CREATE TABLE generations (last INTEGER NOT NULL);
 INSERT INTO generations VALUES (0);
 CREATE TRIGGER documents_added AFTER INSERT ON documents BEGIN
@@ -55,14 +12,6 @@ END;
 CREATE TRIGGER documents_renewed AFTER UPDATE OF generation ON documents BEGIN
     UPDATE generations SET last = max(last, new.generation);
 END;
-
--- texts: the text of a version, staged or live. Chunks are parts of it.
-CREATE TABLE texts (
-    document   INTEGER NOT NULL,
-    generation INTEGER NOT NULL,
-    text       TEXT NOT NULL,
-    PRIMARY KEY (document, generation)
-);
 
 -- chunks: of versions that are staged or live. Numbers are never used again.
 --   pages, section  JSON; null, '[]' where there are none
@@ -127,27 +76,3 @@ CREATE TABLE unused_vectors (
     since  REAL NOT NULL,
     PRIMARY KEY (tenant, model, hash)
 ) WITHOUT ROWID;
-
--- serving: one row.
---   model   whose vectors searches compare with; null before the first document
---   next    the model whose vectors are being made to take its place; null: none
---   number  how often one was asked for, so that each time has a job of its own
-CREATE TABLE serving (
-    model  TEXT,
-    next   TEXT,
-    number INTEGER NOT NULL
-);
-INSERT INTO serving VALUES (NULL, NULL, 0);
-
--- scans: what was read on the pages of a document that are pictures, until it is published or
--- deleted: the checkpoint of a job that pays for each page. Masked already.
---   basis   what was read, and by whom; of other bytes or by another reader it is worth nothing
---   masked  JSON: how many of each kind of personal data were replaced
-CREATE TABLE scans (
-    document INTEGER NOT NULL,
-    page     INTEGER NOT NULL,
-    basis    TEXT NOT NULL,
-    text     TEXT NOT NULL,
-    masked   TEXT NOT NULL,
-    PRIMARY KEY (document, page)
-);

@@ -1,7 +1,15 @@
--- Jobs: stored, claimed, settled, taken back. See 0001_jobs.sql.
+-- Jobs: stored, claimed, settled, taken back. See sql/tables/jobs.sql.
 --
 -- What is settled comes as :batch, a JSON array of rows. A plus keeps SQLite from a column's index:
 -- jobs are found by seq.
+
+-- name: of_batch
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+
+-- name: short_history
+-- With room for one more record: it keeps the first and the newest.
+iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]'))
 
 -- name: insert
 -- :items is [[id, payload, key, lane, turn], ...]
@@ -32,12 +40,6 @@ WHERE state = 'queued' AND ready = 0 AND run_at <= :now ORDER BY run_at LIMIT :l
 SELECT (SELECT min(run_at) FROM jobs WHERE state = 'queued' AND ready = 0),
        (SELECT min(deadline) FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL)
 
--- name: adopt
--- The first process that knows a kind fills in what was unknown at enqueue.
-UPDATE jobs
-SET timeout = coalesce(timeout, :timeout), max_retries = coalesce(max_retries, :max_retries)
-WHERE seq IN (SELECT value FROM json_each(:seqs))
-
 -- name: lease
 -- Claimed: the attempt is counted now, and given back if the run turns out not to have started.
 UPDATE jobs
@@ -45,76 +47,34 @@ SET state = 'running', ready = 0, token = token + 1, attempts = attempts + 1,
     holder = :member, started_at = :now, waits_lane = NULL
 WHERE seq IN (SELECT value FROM json_each(:seqs))
 
--- name: overdue
--- Queued jobs whose deadline has passed.
-UPDATE jobs
-SET state = 'failed', ready = 0, finished_at = :now, error = :error,
-    history = json_insert(
-        CASE WHEN NOT json_valid(history) THEN '[]'
-             WHEN json_array_length(history) < :history_limit THEN history
-             ELSE json_remove(history, '$[1]') END,
-        '$[#]', json(:record))
-WHERE seq IN (SELECT seq FROM jobs
-              WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now LIMIT :limit)
-RETURNING id, tenant, log
-
--- name: held
-SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
-FROM jobs WHERE holder = :member
-
--- name: taken_back
--- A job whose holder is gone. It is queued again, or buried when its attempts are spent.
-UPDATE jobs
-SET state = :state, ready = :ready, holder = NULL, token = token + 1, attempts = :attempts,
-    crashes = :crashes, error = coalesce(:error, error), progress = iif(:state = 'queued', 0, progress),
-    started_at = iif(:state = 'queued', NULL, started_at), finished_at = :finished_at,
-    history = iif(:record IS NULL, history, json_insert(
-        CASE WHEN NOT json_valid(history) THEN '[]'
-             WHEN json_array_length(history) < :history_limit THEN history
-             ELSE json_remove(history, '$[1]') END,
-        '$[#]', json(:record)))
-WHERE seq = :seq
-
 -- name: hold
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
 UPDATE jobs SET run_at = max(run_at, :until), ready = 0
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+{of_batch}
   AND jobs.state = 'queued'
 
 -- name: completed
--- A plus keeps SQLite from the column's index: jobs are found by seq.
 -- :batch is [[seq, id, token, started_at, finished_at, result], ...]
 UPDATE jobs
 SET state = 'completed', holder = NULL, started_at = s.value ->> 3, finished_at = s.value ->> 4,
     result = s.value ->> 5, error = NULL, progress = 1
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: failed
 -- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
 UPDATE jobs
 SET state = 'failed', holder = NULL, started_at = s.value ->> 3, finished_at = s.value ->> 4,
     error = s.value ->> 5,
-    history = json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 7))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = json_insert({short_history}, '$[#]', json(s.value -> 7))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: retry
 -- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
 UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 5,
     run_at = s.value ->> 6, progress = 0, message = '',
-    history = json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 7))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = json_insert({short_history}, '$[#]', json(s.value -> 7))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: released
 -- :batch is [[seq, id, token, run_at, reason, waits_lane, history record or null], ...]
@@ -122,12 +82,8 @@ UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     releases = releases + 1, run_at = s.value ->> 3, message = s.value ->> 4,
     waits_lane = s.value ->> 5,
-    history = iif(s.value ->> 6 IS NULL, history, json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 6)))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = iif(s.value ->> 6 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 6)))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: handed_back
 -- :batch is [[seq, id, token, run_at, waits_lane, history record or null], ...]; run_at is null to
@@ -136,18 +92,13 @@ UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1, progress = 0,
     message = '', waits_lane = s.value ->> 4, run_at = coalesce(s.value ->> 3, run_at),
     ready = iif(s.value ->> 3 IS NULL, 1 + (crashes > 0), 0),
-    history = iif(s.value ->> 5 IS NULL, history, json_insert(
-        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 5)))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
+    history = iif(s.value ->> 5 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 5)))
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: cancel_seen
 -- :batch is [[seq, id, token], ...]
 UPDATE jobs SET holder = NULL
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+{of_batch}
   AND +jobs.holder = :member AND jobs.state = 'cancelled'
 
 -- name: stale
@@ -163,17 +114,4 @@ UPDATE jobs
 SET progress = coalesce(s.value ->> 3, progress),
     message = iif(s.value ->> 3 IS NULL, message, s.value ->> 4),
     lines = iif(s.value ->> 5 = '', lines, substr(coalesce(lines, '') || (s.value ->> 5), -:log_limit))
-FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND +jobs.holder = :member AND jobs.state = 'running'
-
--- name: any_overdue
-SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now LIMIT 1
-
--- name: forget
--- Finished jobs that are past the retention.
-DELETE FROM jobs WHERE seq IN (
-    SELECT seq FROM jobs
-    WHERE state IN ('completed', 'cancelled') AND finished_at < :before AND holder IS NULL
-    ORDER BY finished_at LIMIT :limit)
-RETURNING tenant, log
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'

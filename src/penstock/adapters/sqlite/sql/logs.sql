@@ -15,12 +15,3 @@ DELETE FROM feed
 WHERE position IN (SELECT position FROM feed ORDER BY position LIMIT :limit)
   AND at NOT BETWEEN :now - :kept AND :now + :kept
   AND position < (SELECT max(position) FROM feed)
-
--- name: forget_changes
--- Of a log that has no job left; then the log itself.
-DELETE FROM changes WHERE tenant = :tenant AND log = :log
-  AND NOT EXISTS (SELECT 1 FROM jobs WHERE tenant = :tenant AND log = :log)
-
--- name: forget_log
-DELETE FROM logs WHERE tenant = :tenant AND log = :log
-  AND NOT EXISTS (SELECT 1 FROM jobs WHERE tenant = :tenant AND log = :log)

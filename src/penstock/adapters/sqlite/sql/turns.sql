@@ -1,4 +1,4 @@
--- Places in line: turns, served. See 0001_jobs.sql.
+-- Places in line: turns, served. See sql/tables/jobs.sql.
 
 -- name: last_turn
 SELECT max(coalesce((SELECT last FROM turns WHERE lane = :lane AND band = :band AND tenant = :tenant), 0),
@@ -19,8 +19,3 @@ SET ready = 1 + (crashes > 0), since = :now, lane = s.value ->> 1, band = s.valu
     turn = s.value ->> 3
 FROM json_each(:batch) AS s
 WHERE jobs.seq = s.value ->> 0 AND jobs.state = 'queued'
-
--- name: forget_turns
--- A tenant that has had all its turns starts where everybody stands: its row says nothing.
-DELETE FROM turns WHERE last <= (
-    SELECT turn FROM served WHERE served.lane = turns.lane AND served.band = turns.band)

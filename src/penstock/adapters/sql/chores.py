@@ -1,0 +1,85 @@
+"""Work that a claim does first: fail overdue jobs, and adopt jobs of kinds that were unknown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from penstock.adapters.sql import changes
+from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.settlement_rows import LogEntry
+from penstock.errors import describe
+from penstock.model.job import HISTORY_LIMIT
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Topic, Want
+from penstock.text.normalize import is_storable
+
+STAGE_LIMIT = 1000
+ADOPT_LIMIT = 1000
+Placed = tuple[int, str, int, str]
+"""A job that joins a line: seq, lane, band, tenant."""
+
+
+async def fail_overdue(tx: Sql) -> None:
+    """Fail queued jobs whose deadline has passed."""
+    error = {
+        "type": "DeadlineExceeded",
+        "message": "its deadline passed before it could start",
+        "retryable": False,
+    }
+    await fail(tx, "overdue", error, limit=STAGE_LIMIT)
+
+
+async def adopt(
+    tx: Sql, want: Want, line_up: Callable[[Sequence[Placed]], Awaitable[None]]
+) -> None:
+    """Fill in jobs of our kinds that were enqueued where the kind was unknown, and let them join
+    the lines they belong to."""
+    for kind, defaults in want.kinds.items():
+        rows = await tx.fetch("unknown", kind=kind, unknown=UNKNOWN_LANE, limit=ADOPT_LIMIT)
+        if not rows:
+            continue
+        await tx.execute(
+            "adopt",
+            seqs=[row["seq"] for row in rows],
+            timeout=defaults.timeout,
+            max_retries=defaults.max_retries,
+        )
+        placed = []
+        for seq, band, tenant, payload in rows:
+            try:
+                lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
+            except Exception as error:  # whatever the user's function raises, only this job fails
+                await fail(tx, "refuse", without_lane(error), seq=seq)
+                continue
+            placed.append((seq, lane, band, tenant))
+        await line_up(placed)
+
+
+def without_lane(error: Exception) -> dict[str, Any]:
+    """The error of a job from whose payload no lane can be computed."""
+    described = describe(error, retryable=False)
+    message = f"its lane cannot be computed from the payload: {described['message']}"
+    return described | {"message": message}
+
+
+async def fail(tx: Sql, statement: str, error: dict[str, Any], **values: Any) -> None:
+    """Fail jobs that were not run: `statement` stores the error, and returns id, tenant and log."""
+    record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": error}
+    rows: list[Row] = await tx.fetch(
+        statement,
+        now=tx.now,
+        error=json.dumps(error),
+        error_type=error["type"],
+        record=json.dumps(record),
+        history_limit=HISTORY_LIMIT,
+        **values,
+    )
+    entries = [
+        LogEntry(tenant, log, "failed", job_id, {"error": error})
+        for job_id, tenant, log in rows
+        if log is not None and all(map(is_storable, (job_id, tenant, log)))
+    ]
+    await changes.append(tx, entries)
+    if rows:
+        tx.wake(Topic.FINISHED)
