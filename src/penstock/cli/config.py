@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import Column, note, print_json, print_table
+from penstock.cli.session import Session
 from penstock.cli.text import printable
 
 
-def show_config(
-    queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
-) -> None:
+def show_config(*, session: Session) -> None:
     """Show the settings and where each comes from.
 
     Arguments take precedence over the environment (PENSTOCK_MAX_WORKERS=4), which takes
@@ -17,11 +15,11 @@ def show_config(
     """
     from penstock.config import load
 
-    loaded = load({"queue": queue}, file=config)
+    loaded = load({"queue": session.queue}, file=session.config)
     rows = loaded.rows()
     for warning in loaded.warnings:
         note(f"warning: {warning}\n")
-    if as_json:
+    if session.as_json:
         print_json([{"name": n, "value": value, "source": source} for n, value, source in rows])
         return
     columns = [Column("setting"), Column("value", fit="fold"), Column("source", fit="fold")]

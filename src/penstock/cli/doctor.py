@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from penstock.cli.errors import ExitCode
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.options import flag
 from penstock.cli.output import Column, console, is_terminal, print_json, rich_table, say
+from penstock.cli.session import Session
 from penstock.cli.text import printable
 
 if TYPE_CHECKING:
@@ -24,12 +25,9 @@ STYLES = {"broken": "bold red", "warning": "yellow", "ok": "green", "skipped": "
 
 
 def run_doctor(
-    network: Annotated[
-        bool, typer.Option("--network", help="Also check that search providers are reachable.")
-    ] = False,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    *,
+    network: bool = flag("--network", "Also check that search providers are reachable."),
+    session: Session,
 ) -> None:
     """Check every configured component, and say how to fix what is wrong.
 
@@ -46,9 +44,9 @@ def run_doctor(
     from penstock.doctor.run import examine
 
     with asyncio.Runner() as runner:
-        findings = runner.run(examine(queue, config, network=network))
+        findings = runner.run(examine(session.queue, session.config, network=network))
         status = worst(findings)
-        if as_json:
+        if session.as_json:
             print_json({"status": status, "findings": [asdict(finding) for finding in findings]})
         else:
             _print(findings)

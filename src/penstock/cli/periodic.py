@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import Column, note, print_json, print_table
-from penstock.cli.session import opened
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from penstock.cli.output import Column, print_table
+from penstock.cli.session import Session
 from penstock.cli.text import moment
 
+if TYPE_CHECKING:
+    from penstock.engine.ticker import PeriodicKind
 
-def list_periodic(
-    queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
-) -> None:
+
+def list_periodic(*, session: Session) -> None:
     """List periodic jobs with their last and next tick.
 
     Shows the periodic kinds of the worker processes that are running now. While jobs of earlier
     ticks are unfinished, ticks are skipped unless the kind allows overlap.
     """
-    with opened(queue, config) as (app, run):
+    with session.opened() as (app, run):
         kinds = run(app.periodic())
-    if as_json:
-        print_json(kinds)
-    elif not kinds:
-        note("no worker process has periodic jobs")
-    else:
-        columns = [
-            Column("kind"),
-            Column("schedule"),
-            Column("last tick"),
-            Column("next tick"),
-            Column("unfinished", right=True),
-            Column("processes", right=True),
+    session.show_list(kinds, _print_kinds, "no worker process has periodic jobs")
+
+
+def _print_kinds(kinds: Sequence[PeriodicKind]) -> None:
+    columns = [Column("kind"), Column("schedule"), Column("last tick"), Column("next tick")]
+    columns += [Column("unfinished", right=True), Column("processes", right=True)]
+    rows = [
+        [
+            one.kind,
+            one.schedule,
+            moment(one.last),
+            moment(one.next),
+            str(one.unfinished),
+            str(one.processes),
         ]
-        print_table(
-            columns,
-            [
-                [
-                    kind.kind,
-                    kind.schedule,
-                    moment(kind.last),
-                    moment(kind.next),
-                    str(kind.unfinished),
-                    str(kind.processes),
-                ]
-                for kind in kinds
-            ],
-        )
+        for one in kinds
+    ]
+    print_table(columns, rows)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import Column, note, print_json, print_table, say
-from penstock.cli.session import opened
+from penstock.cli.session import Session
 from penstock.cli.text import age, printable
 from penstock.model.job import JobState
 
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
     from penstock.ports.operators import KindCounts, ProcessInfo
 
 
-def show_status(
-    queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
-) -> None:
+def show_status(*, session: Session) -> None:
     """Show the queue, the worker processes, and what needs attention.
 
     Jobs by kind and state, worker processes, and problems with what to do about each: queued
@@ -29,11 +26,11 @@ def show_status(
     from penstock.config import hide_secrets
     from penstock.wire.view import fields_of
 
-    with opened(queue, config) as (app, run):
+    with session.opened() as (app, run):
         seen = run(look(app.queue, app.queue.now()))
         now = app.queue.now()
         url = hide_secrets(app.config.queue)
-    if as_json:
+    if session.as_json:
         print_json({"queue": url, **fields_of(overview(None, seen.counts, now, seen))})
         return
     counts, processes = seen.counts, seen.processes
