@@ -71,10 +71,10 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
 
     from penstock.cli.stopping import Signals
     from penstock.cli.worker import start_workers, stop_workers
-    from penstock.mcp.draining import Stopping
     from penstock.mcp.server import PenstockMCP
     from penstock.mcp.stdio import Stdio
     from penstock.mcp.tool_view import McpServices
+    from penstock.mcp.waiting import Stopping
     from penstock.model.access import EVERYTHING, Caller
 
     signals, stopping = Signals(), Stopping()
