@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from penstock.answers.event_text import in_words
-from penstock.cli.answer_view import print_grounds, write_text
+from penstock.cli.answers import print_grounds, write_text
 from penstock.cli.output import console, is_terminal, note, print_event, print_json, say
 from penstock.cli.text import printable
 from penstock.model.answer import Answer, AnswerState

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.errors import NotFound, UsageError
-from penstock.cli.jobs import JobArgument, JobsArgument, show_job, show_jobs
+from penstock.cli.jobs import JobArgument, JobsArgument, show_job, show_jobs, whole_ids
 from penstock.cli.options import (
     BeforeOption,
     KindOption,
@@ -21,9 +21,8 @@ from penstock.cli.options import (
     new_group,
     option,
 )
-from penstock.cli.output import Column, print_table
+from penstock.cli.output import Looks, print_table
 from penstock.cli.session import Runner, Session
-from penstock.cli.short_ids import whole_ids
 from penstock.cli.text import age, plural, printable
 from penstock.model.job import JobState
 from penstock.model.redact import hidden
@@ -58,11 +57,7 @@ class DeadFilters:
 
 @group.command("list")
 def list_dead_letters(
-    *,
-    filters: DeadFilters,
-    limit: LimitOption = 50,
-    before: BeforeOption = None,
-    session: Session,
+    *, filters: DeadFilters, limit: LimitOption = 50, before: BeforeOption = None, session: Session
 ) -> None:
     """List dead letters, newest first."""
     from penstock.ports.queue import JobFilter
@@ -88,21 +83,19 @@ def list_groups(*, tenant: TenantOption = None, session: Session) -> None:
         names = app.config.logging.hidden_names
 
     def table(groups: Sequence[DeadGroup]) -> None:
-        columns = [Column("kind"), Column("error"), Column("count", right=True)]
-        columns += [Column("first", right=True), Column("last", right=True)]
         rows = [
-            [
-                one.kind,
-                printable(one.error_type),
-                f"{one.count:,}",
-                f"{age(one.first_at)} ago",
-                f"{age(one.last_at)} ago",
-                one.newest_id,
-                printable(hidden(one.message, names)),
-            ]
+            {
+                "kind": one.kind,
+                "error": printable(one.error_type),
+                "count": f"{one.count:,}",
+                "first": f"{age(one.first_at)} ago",
+                "last": f"{age(one.last_at)} ago",
+                "newest": one.newest_id,
+                "last error": printable(hidden(one.message, names)),
+            }
             for one in groups
         ]
-        print_table([*columns, Column("newest"), Column("last error", fit="cut")], rows)
+        print_table(rows, Looks(right=["count", "first", "last"], cut=["last error"]))
 
     session.show_list(found, table, "no dead letters" + (" match" if tenant else ""))
 

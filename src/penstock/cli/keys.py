@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli.errors import NotFound
 from penstock.cli.options import new_group, option
-from penstock.cli.output import Column, note, print_json, print_table, say
+from penstock.cli.output import Looks, note, print_json, print_table, say
 from penstock.cli.session import Session
 from penstock.cli.text import age, printable
 from penstock.model.access import KeyScope
@@ -61,9 +61,7 @@ def create(
 
 @group.command("list")
 def list_keys(
-    *,
-    tenant: str | None = option("T", "Only keys of this tenant."),
-    session: Session,
+    *, tenant: str | None = option("T", "Only keys of this tenant."), session: Session
 ) -> None:
     """List keys, newest first, including revoked ones. Secrets are not stored."""
     with session.opened("keys") as (app, run):
@@ -91,27 +89,21 @@ def _scopes(key: ApiKey) -> str:
 
 
 def _print_keys(keys: Sequence[ApiKey]) -> None:
-    columns = [
-        Column("id"),
-        Column("name", fit="cut"),
-        Column("tenant", fit="fold"),
-        Column("scopes", fit="fold"),
-        Column("per minute", right=True),
-        Column("age", right=True),
-        Column("used", right=True),
-        Column("state", style=lambda cell: "bold red" if cell == "revoked" else None),
-    ]
     rows = [
-        [
-            key.id,
-            printable(key.name),
-            printable(key.tenant),
-            _scopes(key),
-            "-" if key.requests_per_minute is None else f"{key.requests_per_minute:,}",
-            age(key.created_at),
-            "never" if key.last_used_at is None else f"{age(key.last_used_at)} ago",
-            "good" if key.revoked_at is None else "revoked",
-        ]
+        {
+            "id": key.id,
+            "name": printable(key.name),
+            "tenant": printable(key.tenant),
+            "scopes": _scopes(key),
+            "per minute": "-"
+            if key.requests_per_minute is None
+            else f"{key.requests_per_minute:,}",
+            "age": age(key.created_at),
+            "used": "never" if key.last_used_at is None else f"{age(key.last_used_at)} ago",
+            "state": "good" if key.revoked_at is None else "revoked",
+        }
         for key in keys
     ]
-    print_table(columns, rows)
+    styles = {"state": {"revoked": "bold red"}.get}
+    right = ["per minute", "age", "used"]
+    print_table(rows, Looks(right, fold=["tenant", "scopes"], cut=["name"], styles=styles))

@@ -65,7 +65,7 @@ def load_app(target: str) -> Penstock:
         else f"; it holds no Penstock: add `{name} = Penstock(...)`"
     )
     if not hasattr(module, name):
-        raise InputError(f"{_place(module)} has no {name!r}{hint}")
+        raise InputError(f"{module.__file__ or module.__name__} has no {name!r}{hint}")
     raise InputError(f"{module_name}:{name} is a {type(found).__name__}, not a Penstock{hint}")
 
 
@@ -107,7 +107,3 @@ def _broken(name: str, error: BaseException) -> str:
     frames = [frame for frame in frames if not frame.filename.endswith("importlib/__init__.py")]
     where = f" ({frames[-1].filename} line {frames[-1].lineno})" if frames else ""
     return f"cannot import {name!r}: {type(error).__name__}: {error}{where}"
-
-
-def _place(module: ModuleType) -> str:
-    return module.__file__ or module.__name__

@@ -89,8 +89,7 @@ ThousandOption = Annotated[
     int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Maximum number.")
 ]
 BeforeOption = Annotated[
-    str | None,
-    typer.Option("--before", metavar="ID", help="Next page: entries older than this."),
+    str | None, typer.Option("--before", metavar="ID", help="Next page: entries older than this.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

@@ -131,9 +131,7 @@ def resume(
 def export(
     *,
     task_id: IdArgument,
-    format: Format | None = typer.Option(  # noqa: A002 (the option's word)
-        None, help="[default: markdown]", show_default=False
-    ),
+    format: Format | None = typer.Option(None, help="[default: markdown]", show_default=False),
     output: Path | None = option("FILE", "Output file. [stdout]", "--output", "-o"),
     tenant: TaskOwnerOption = "default",
     session: Session,
