@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
@@ -33,7 +34,7 @@ from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import FeedEntry, JobFilter, Stopped, Topic
+from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
 from penstock.wiring.services import AppServices, Service
@@ -78,16 +79,20 @@ class Penstock(Operations):
         weights = {**loaded.tenant_weights, **(tenant_weights or {})}
         self.config = replace(loaded, tenant_weights=weights)
         self.lanes = LaneRegistry({**self.config.lanes, **(lanes or {})})
-        self.queue = choose_queue(self.config.queue, self.config.engine, self.lanes, weights)
         self.handlers = Handlers(settings=self.config.engine)
+        if isasyncgenfunction(lifespan):
+            raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
+        self._lifespan = lifespan
+        self._bind(choose_queue(self.config.queue, self.config.engine, self.lanes, weights))
+
+    def _bind(self, queue: JobQueue) -> None:
+        """Construct what depends on the queue."""
+        self.queue = queue
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.config.engine)
         self._request_scopes = RequestScopes(self.queue, self.config.engine)
-        if isasyncgenfunction(lifespan):
-            raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
-        self._lifespan = lifespan
         self._opened = 0
         self._to_close = AsyncExitStack()
         self._services = AppServices(
@@ -99,6 +104,12 @@ class Penstock(Operations):
             self._log_waiters,
             self._request_scopes,
         )
+
+    def on_queue(self, queue: JobQueue) -> Penstock:
+        """This app, its handlers and its settings, on another queue."""
+        other = copy(self)
+        other._bind(queue)
+        return other
 
     @property
     def documents(self) -> Documents:

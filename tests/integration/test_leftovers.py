@@ -31,7 +31,7 @@ def test_servers_and_workers_end_with_the_run_however_it_ends(how: str, tmp_path
         run = subprocess.Popen(
             [
                 *(*WITH_INTERRUPTS, sys.executable, "-m", "pytest", *arguments),
-                "tests/support/endless_test.py",
+                "tests/support/endless_run.py",
             ],
             cwd=ROOT,
             env={

@@ -157,6 +157,10 @@ class PostgresServer(PrivateServer):
             self.remove()
             raise RuntimeError(f"initdb: {made.stderr}")
 
+    def program(self, name: str) -> str:
+        """One of the programs that come with the server."""
+        return str(self._bin / name)
+
     def own(self, folder: Path) -> None:
         """Let the server write there."""
         if user := self._user():

@@ -115,7 +115,12 @@ class HttpClient:
             limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
             # Jobs of all tenants share it: what one is told to remember is not sent by another.
             forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-            self._client = httpx2.AsyncClient(verify=trusted(), limits=limits, cookies=forgetful)
+            self._client = httpx2.AsyncClient(
+                verify=trusted(),
+                limits=limits,
+                cookies=forgetful,
+                transport=runtime.http_transport(),
+            )
             await anyio.lowlevel.checkpoint()
         return self._client
 

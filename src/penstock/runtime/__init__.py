@@ -44,6 +44,8 @@ thread_event = threading.Event
 """What one thread tells another."""
 thread_pool = ThreadPoolExecutor
 """So many threads, of a name, for calls that block."""
+http_transport: Callable[[], Any] = lambda: None
+"""How HTTP requests leave the process; None: over the network."""
 start_ticking = Ticking
 """See `Ticking`."""
 start_batches = Batches

@@ -1,0 +1,64 @@
+"""Faults of a simulation: drawn from its seed, before it begins, so that they can be left out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FaultKind(StrEnum):
+    """The ways in which a simulated computer goes wrong."""
+
+    CRASH = "crash"
+    """A worker process is killed at any await, and started again some seconds later."""
+    STOP = "stop"
+    """A worker process is asked to stop, and started again."""
+    FREEZE = "freeze"
+    """A worker process stands still, often for longer than its lease."""
+    CLIENT_FREEZE = "client freeze"
+    """The process that enqueues and waits stands still."""
+    SLOW_DISK = "slow disk"
+    FULL_DISK = "full disk"
+    LOST_WAKEUPS = "lost wake-ups"
+    CLOCK_JUMP = "clock jump"
+    """The clock of the computer is set ahead, and later back."""
+    OUTAGE = "outage"
+    """A lane's dependency fails, hangs, or answers 429."""
+
+
+@dataclass(slots=True, frozen=True)
+class Fault:
+    at: float
+    """Seconds after the beginning."""
+    kind: FaultKind
+    process: int
+    """Which worker process, of those that are; or which lane."""
+    seconds: float
+    """How long it lasts."""
+    steps: int
+    """After how many callbacks a process that is killed dies; which way a dependency fails."""
+
+    def __str__(self) -> str:
+        text = f"{self.kind} at {self.at:.2f} s for {self.seconds:.2f} s"
+        return f"{text} ({self.process})"
+
+
+def draw_faults(
+    seed: int, kinds: Collection[FaultKind], span: float, most: int = 6
+) -> Sequence[Fault]:
+    """The faults of a seed, in the order they happen: none to `most`, within `span` seconds."""
+    chance = random.Random(f"faults {seed}")  # noqa: S311 (it is to be predictable)
+    ordered = sorted(kinds)
+    faults = [
+        Fault(
+            at=chance.uniform(0.0, span),
+            kind=chance.choice(ordered),
+            process=chance.randrange(100),
+            seconds=chance.choice((0.05, 0.5, 2.0, 5.0, 9.0)) * chance.uniform(0.5, 1.5),
+            steps=chance.randrange(120),
+        )
+        for _ in range(chance.randrange(most + 1) if ordered else 0)
+    ]
+    return sorted(faults, key=lambda fault: fault.at)

@@ -1,0 +1,275 @@
+"""A simulated event loop: a virtual clock, and processes whose turns a seed decides.
+
+All processes of a simulation run in one thread. Each has a queue of callbacks of its own; whose
+callback is run next is drawn from the seed, so that every order in which processes can meet has a
+seed. Time passes only while nobody has anything to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+import sys
+from asyncio.events import Handle, TimerHandle
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context, ContextVar, copy_context
+from typing import Any
+
+STEP_SECONDS = 1e-5
+"""Virtual time that a callback takes."""
+LONGEST_BURST = 8
+"""Callbacks of one process in a row, at most: what a scheduler gives it before its next turn."""
+
+
+class Stuck(Exception):
+    """Nobody has anything to do, and nobody waits for a time."""
+
+
+class SimulatedProcess:
+    """A process: it can be killed at any callback, and stand still for a time."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.pid = number
+        self.alive = True
+        self.faulty = True
+        """Whether the disk may be full for it: a scenario is spared, and written more simply."""
+        self.frozen_until = 0.0
+        self.freezes = 0
+        """How often it has stood still."""
+        self.steps_left: int | None = None
+        """Callbacks until it is killed; None: it is not."""
+        self.stop: asyncio.Event
+        """Asks it to stop, where it is a worker process."""
+        self.ready: deque[Handle] = deque()
+        self.locks: list[tuple[int, int]] = []
+        """Files that it has locked, with their inodes; the kernel closes them when it dies."""
+        self.context = copy_context()
+        self.context.run(current.set, self)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+current: ContextVar[SimulatedProcess] = ContextVar("simulated process")
+"""Whose code is running."""
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """See above. `killed` is called with a process at the callback at which it dies."""
+
+    def __init__(
+        self, chance: random.Random, killed: Callable[[SimulatedProcess], None] = lambda _: None
+    ) -> None:
+        self.chance = chance
+        self.clock = 1000.0
+        self.steps = 0
+        self.errors: list[dict[str, Any]] = []
+        """What `call_exception_handler` was told of processes that live."""
+        self._killed = killed
+        self._timers: list[tuple[float, int, TimerHandle]] = []
+        self._timer_number = 0
+        self._with_work: list[SimulatedProcess] = []
+        self._frozen: list[SimulatedProcess] = []
+        self._kept: list[Handle] = []
+        """Callbacks of the dead: dropping them would run their `finally` blocks."""
+        self._contexts: dict[asyncio.Task[Any], Context] = {}
+        self._generators: list[Any] = []
+        self._closed = False
+
+    # What asyncio asks of an event loop.
+
+    def time(self) -> float:
+        return self.clock
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Any = None
+    ) -> asyncio.Task[Any]:
+        if self._closed:
+            coro.close()
+            raise RuntimeError("the simulation is over")
+        context = context or copy_context()
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        self._contexts[task] = context
+        return task
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> Handle:
+        handle = Handle(callback, args, self, context)
+        self._add(handle)
+        return handle
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> TimerHandle:
+        return self.call_at(self.clock + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> TimerHandle:
+        timer = TimerHandle(when, callback, args, self, context)
+        self._timer_number += 1
+        heapq.heappush(self._timers, (when, self._timer_number, timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        """asyncio counts them; here they are dropped when they are due."""
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        future = self.create_future()
+
+        def run() -> None:
+            try:
+                result = func(*args)
+            except Exception as error:
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(result)
+
+        self.call_later(self.chance.uniform(0.0, 0.01), run)
+        return future
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if not self._closed and current.get().alive:
+            self.errors.append(context)
+
+    # Processes.
+
+    def start(self, process: SimulatedProcess, main: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run `main` as the main task of a process."""
+        return process.context.run(self.create_task, main, name=process.name)
+
+    def kill(self, process: SimulatedProcess) -> None:
+        """End it here and now: nothing of it runs any more, `finally` blocks included."""
+        process.alive = False
+        self._kept += process.ready
+        process.ready.clear()
+        if process in self._with_work:
+            self._with_work.remove(process)
+        if process in self._frozen:
+            self._frozen.remove(process)
+        self._killed(process)
+
+    def freeze(self, process: SimulatedProcess, seconds: float) -> None:
+        """Let a process stand still, its timers and threads too."""
+        process.freezes += 1
+        process.frozen_until = max(process.frozen_until, self.clock + seconds)
+        if process in self._with_work:
+            self._with_work.remove(process)
+        if process not in self._frozen:
+            self._frozen.append(process)
+
+    def run_until(self, done: Callable[[], bool], until: float) -> bool:
+        """Run everybody until `done()`, or until that time; whether it is done."""
+        with self._running():
+            while not done():
+                if not self._turn(until):
+                    return done()
+            return True
+
+    def close(self) -> None:
+        """End what is left, without a word: its `finally` blocks see a computer that is off."""
+        self._closed = True
+        with self._running():
+            for task, context in self._contexts.items():
+                if not task.done():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    with suppress(RuntimeError):  # one that awaits in a `finally` block
+                        context.run(task.get_coro().close)  # type: ignore[union-attr]
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        before, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+        asyncio._set_running_loop(self)
+        # Generators of the dead are kept as they are, as the rest of them is.
+        sys.set_asyncgen_hooks(finalizer=self._generators.append)
+        try:
+            yield
+        finally:
+            asyncio._set_running_loop(before)
+            sys.set_asyncgen_hooks(*hooks)
+
+    def _add(self, handle: Handle) -> None:
+        process: SimulatedProcess = handle._context[current]  # type: ignore[attr-defined]
+        if not process.alive:
+            self._kept.append(handle)
+            return
+        process.ready.append(handle)
+        if process not in self._with_work and process not in self._frozen:
+            self._with_work.append(process)
+
+    def _turn(self, until: float) -> bool:
+        """Give one process its turn; False when the time is over."""
+        self._wake()
+        if not self._with_work:
+            at = min(
+                self._timers[0][0] if self._timers else until,
+                min((one.frozen_until for one in self._frozen), default=until),
+            )
+            if at >= until:
+                if not self._timers and not self._frozen:
+                    raise Stuck("nobody has anything to do, or waits for a time")
+                self.clock = until
+                return False
+            self.clock = max(self.clock, at)
+            return True
+        ready = self._with_work
+        at = self.chance.randrange(len(ready)) if len(ready) > 1 else 0
+        self._burst(ready[at])
+        return True
+
+    def _burst(self, process: SimulatedProcess) -> None:
+        for _ in range(self.chance.randrange(1, LONGEST_BURST)):
+            if not process.ready:
+                break
+            if process.steps_left is not None:
+                process.steps_left -= 1
+                if process.steps_left < 0:
+                    self.kill(process)
+                    return
+            handle = process.ready.popleft()
+            self.steps += 1
+            self.clock += STEP_SECONDS
+            if not handle._cancelled:  # type: ignore[attr-defined]
+                handle._run()
+            if process.frozen_until > self.clock:
+                return
+        if not process.ready and process in self._with_work:
+            self._with_work.remove(process)
+
+    def _wake(self) -> None:
+        """Queue the callbacks whose time has come, and let go on who stood still."""
+        for process in [one for one in self._frozen if one.frozen_until <= self.clock]:
+            self._frozen.remove(process)
+            if process.ready:
+                self._with_work.append(process)
+        while self._timers and self._timers[0][0] <= self.clock:
+            timer = heapq.heappop(self._timers)[2]
+            if timer._cancelled:  # type: ignore[attr-defined]
+                continue
+            self._add(timer)

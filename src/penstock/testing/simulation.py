@@ -1,0 +1,372 @@
+"""Simulates an app: worker processes, a client, and faults, all of it decided by a seed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from penstock.app import Penstock
+from penstock.errors import ConfigError
+from penstock.model.job import Job
+from penstock.ports.queue import NewJobs
+from penstock.testing.faults import Fault, FaultKind, draw_faults
+from penstock.testing.history import History, record
+from penstock.testing.loop import SimulatedProcess, Stuck, current
+from penstock.testing.machine import Machine, SimulatedQueue, scratch_folder
+
+FAULT_SECONDS = 20.0
+"""Faults happen within this time."""
+RECOVERY_SECONDS = 600.0
+"""After the last fault, everything has to be done within this time."""
+
+AHEAD = 100.0
+"""How far the clock is set ahead for each second that this lasts."""
+
+Scenario = Callable[[Penstock], Awaitable[None]]
+Check = Callable[[list[Job]], None]
+Respond = Callable[[httpx2.Request], httpx2.Response]
+
+
+class SimulationFailed(AssertionError):
+    """A seed under which an app does what it must not do."""
+
+    def __init__(self, seed: int, faults: Sequence[Fault], found: Sequence[str], told: str) -> None:
+        self.seed = seed
+        self.faults = faults
+        self.found = found
+        text = [f"seed {seed}: {found[0]}", *(f"  also: {more}" for more in found[1:])]
+        text += ["faults that it takes:", *(f"  {fault}" for fault in faults or ["none"])]
+        text += ["history:", told, f"replay it: simulate(..., seeds=[{seed}])"]
+        super().__init__("\n".join(text))
+
+
+@dataclass(slots=True, frozen=True)
+class SimulationReport:
+    """How many seeds were tried, and what happened in them."""
+
+    seeds: int
+    faults: int
+    jobs: int
+    steps: int
+    """Callbacks that were run."""
+
+
+class RecordingQueue(SimulatedQueue):
+    """The queue of a simulated process, which notes what it was told is stored."""
+
+    def __init__(self, machine: Machine, history: History, **options: Any) -> None:
+        super().__init__(machine, **options)
+        self._history = history
+
+    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
+        jobs = await super().enqueue(batch, conn)
+        self._history.accept(jobs)
+        return jobs
+
+
+class Simulation:
+    """One run of an app under one seed."""
+
+    def __init__(
+        self,
+        app: Penstock,
+        scenario: Scenario,
+        seed: int,
+        folder: Path,
+        *,
+        faults: Sequence[Fault],
+        workers: int,
+        check: Check | None,
+        respond: Respond | None,
+    ) -> None:
+        self._app = app
+        self._scenario = scenario
+        self.seed = seed
+        self.machine = Machine(seed, folder)
+        self.history = History()
+        self.faults = faults
+        self._check = check
+        self._respond = respond
+        self._workers: list[SimulatedProcess | None] = [None] * workers
+        self._started = 0
+        self._outages: dict[str, tuple[float, int]] = {}
+        record(self.machine.connection, lambda: self.machine.loop.clock - self._begun)
+        self._begun = self.machine.loop.clock
+
+    def run(self) -> list[str]:
+        """Run it to its end; what was wrong, in words."""
+        machine, loop = self.machine, self.machine.loop
+        with machine.running(), _replaced_transport(self):
+            computer = machine.process("computer")
+            for fault in self.faults:
+                at = self._begun + fault.at
+                loop.call_at(at, self._happen, fault, context=computer.context)
+            for number in range(len(self._workers)):
+                self._start_worker(number)
+            client = machine.process("client")
+            client.faulty = False
+            done = loop.start(client, self._client())
+            try:
+                over = loop.run_until(done.done, loop.clock + self._longest())
+                found = self.history.broken(machine.connection)
+                if over:
+                    found += self._result_of(done)
+                else:
+                    found.append(self._unfinished())
+            except Stuck as error:
+                found = [*self.history.broken(machine.connection), str(error)]
+            found += [f"{told.get('message')}: {told.get('exception')!r}" for told in loop.errors]
+        return found
+
+    def _longest(self) -> float:
+        """Seconds until all has to be done. What is put off while the clock is ahead is due only
+        when the clock is there again."""
+        last = max((fault.at + fault.seconds for fault in self.faults), default=0.0)
+        ahead = sum(
+            AHEAD * fault.seconds for fault in self.faults if fault.kind is FaultKind.CLOCK_JUMP
+        )
+        return last + ahead + RECOVERY_SECONDS
+
+    def close(self) -> None:
+        with self.machine.running():
+            self.machine.close()
+
+    def told(self) -> str:
+        """What happened, in lines."""
+        return self.history.told(self.machine.connection)
+
+    def note(self, text: str) -> None:
+        """Put a line into the history."""
+        self.history.note(self.machine.loop.clock - self._begun, f"{current.get()}: {text}")
+
+    def _result_of(self, done: asyncio.Task[Any]) -> list[str]:
+        error = done.exception()
+        if error is None:
+            return []
+        self.history.note(self.machine.loop.clock - self._begun, f"client: {error!r}")
+        return [f"{type(error).__name__}: {error}"]
+
+    def _unfinished(self) -> str:
+        rows = self.machine.connection.execute(
+            "SELECT id, kind, state, holder FROM jobs WHERE state IN ('queued', 'running')"
+        ).fetchall()
+        if not rows:
+            return "the scenario did not end, although all jobs have"
+        job, kind, state, holder = rows[0]
+        at = f" by process {holder}" if holder else ""
+        return (
+            f"{len(rows)} jobs were not finished {RECOVERY_SECONDS:g} s after the last fault: "
+            f"{job} ({kind}) is {state}{at}"
+        )
+
+    async def _client(self) -> None:
+        app = self._app_of_process()
+        async with app:
+            await app.apply_lanes()
+            await self._scenario(app)
+            await app.drain()
+            if self._check is not None:
+                self._check(await app.jobs(limit=1000))
+
+    def _app_of_process(self) -> Penstock:
+        app = self._app
+        queue = RecordingQueue(
+            self.machine,
+            self.history,
+            weights=app.config.tenant_weights,
+            lane_config=app.lanes.config,
+            ageing_seconds=app.config.engine.ageing_seconds,
+            retention_seconds=app.config.engine.retention_seconds,
+        )
+        return app.on_queue(queue)
+
+    # Worker processes, and what happens to them.
+
+    def _start_worker(self, number: int) -> None:
+        self._started += 1
+        process = self.machine.process(f"worker {number + 1} (start {self._started})")
+        self._workers[number] = process
+        self.machine.loop.start(process, self._work())
+
+    async def _work(self) -> None:
+        stop = asyncio.Event()
+        current.get().stop = stop
+        while True:
+            try:
+                async with self._app_of_process().running():
+                    await stop.wait()
+                return
+            except ConfigError:
+                raise
+            except Exception as error:
+                self.note(f"cannot work: {error!r}")
+                await asyncio.sleep(1.0)  # whoever supervises it starts it again
+
+    def _happen(self, fault: Fault) -> None:
+        machine, loop = self.machine, self.machine.loop
+        self.note(str(fault))
+        number = fault.process % len(self._workers)
+        worker = self._workers[number]
+        until = loop.clock + fault.seconds
+        match fault.kind:
+            case FaultKind.CRASH if worker is not None:
+                self._workers[number] = None
+                worker.steps_left = fault.steps
+                loop.call_later(fault.seconds, self._replace, number, worker)
+            case FaultKind.STOP if worker is not None:
+                self._workers[number] = None
+                worker.stop.set()
+                loop.call_later(fault.seconds, self._replace, number, None)
+            case FaultKind.FREEZE if worker is not None:
+                loop.freeze(worker, fault.seconds)
+            case FaultKind.CLIENT_FREEZE:
+                client = next(one for one in machine.processes if one.name == "client")
+                loop.freeze(client, fault.seconds)
+            case FaultKind.SLOW_DISK:
+                machine.slow_until = until
+            case FaultKind.FULL_DISK:
+                machine.full_until = until
+            case FaultKind.LOST_WAKEUPS:
+                machine.wakeups_lost = 0.5
+                loop.call_later(fault.seconds, self._mend_wakeups)
+            case FaultKind.CLOCK_JUMP:
+                machine.clock_jump += AHEAD * fault.seconds
+                loop.call_later(fault.seconds, self._set_clock_back, AHEAD * fault.seconds)
+            case FaultKind.OUTAGE:
+                self._outages["*"] = (until, fault.steps)
+            case _:
+                """The process is not there."""
+
+    def _replace(self, number: int, dying: SimulatedProcess | None) -> None:
+        if dying is not None and dying.alive:
+            self.machine.loop.kill(dying)  # it had nothing to do, and died of it
+        self._start_worker(number)
+
+    def _mend_wakeups(self) -> None:
+        self.machine.wakeups_lost = 0.0
+
+    def _set_clock_back(self, seconds: float) -> None:
+        self.machine.clock_jump -= seconds
+
+    # The outside.
+
+    async def answer(self, request: httpx2.Request) -> httpx2.Response:
+        """What a request of a handler is answered with."""
+        chance = self.machine.chance
+        await asyncio.sleep(chance.uniform(0.001, 0.2))
+        until, way = self._outages.get("*", (0.0, 0))
+        if self.machine.loop.clock < until:
+            if way % 4 == 0:
+                return httpx2.Response(503)
+            if way % 4 == 1:
+                return httpx2.Response(429, headers={"Retry-After": "1"})
+            if way % 4 == 2:
+                await asyncio.sleep(until - self.machine.loop.clock)
+            raise httpx2.ConnectError("simulated outage", request=request)
+        if self._respond is None:
+            return httpx2.Response(200, json={})
+        return self._respond(request)
+
+
+@contextmanager
+def _replaced_transport(simulation: Simulation) -> Iterator[None]:
+    from penstock import runtime
+
+    transport = httpx2.MockTransport(simulation.answer)
+    with runtime.replaced(http_transport=lambda: transport):
+        yield
+
+
+def simulate(
+    app: Penstock,
+    scenario: Scenario,
+    *,
+    seeds: int | Iterable[int] = 1000,
+    workers: int = 2,
+    faults: Collection[FaultKind] = frozenset(FaultKind),
+    check: Check | None = None,
+    reset: Callable[[], None] | None = None,
+    respond: Respond | None = None,
+) -> SimulationReport:
+    """Run an app under each of these seeds, and raise SimulationFailed for the first that breaks
+    a promise.
+
+    `scenario` enqueues what is to be done, in a process of its own. `workers` processes run the
+    jobs on a virtual clock, under `faults` that the seed decides. When all jobs are finished,
+    `check` is given them, and raises AssertionError for what must not be. `reset` is called before
+    each seed, to clear what the handlers keep in memory. `respond` answers the requests that
+    handlers make with `ctx.http`.
+    """
+    tried = happened = jobs = steps = 0
+    with scratch_folder() as scratch, _quiet():
+        for seed in range(seeds) if isinstance(seeds, int) else seeds:
+            drawn = draw_faults(seed, faults, FAULT_SECONDS)
+
+            def attempt(taken: Sequence[Fault], seed: int = seed) -> tuple[Simulation, list[str]]:
+                if reset is not None:
+                    reset()
+                nonlocal tried
+                tried += 1
+                simulation = Simulation(
+                    app,
+                    scenario,
+                    seed,
+                    _new_folder(scratch, tried),
+                    faults=taken,
+                    workers=workers,
+                    check=check,
+                    respond=respond,
+                )
+                return simulation, simulation.run()
+
+            simulation, found = attempt(drawn)
+            happened += len(drawn)
+            jobs += len(simulation.history.accepted)
+            steps += simulation.machine.loop.steps
+            if found:
+                simulation.close()
+                simulation, found, taken = _shrunk(attempt, list(drawn))
+                told = simulation.told()
+                simulation.close()
+                raise SimulationFailed(seed, taken, found, told)
+            simulation.close()
+    return SimulationReport(tried, happened, jobs, steps)
+
+
+def _shrunk(
+    attempt: Callable[[Sequence[Fault]], tuple[Simulation, list[str]]], faults: list[Fault]
+) -> tuple[Simulation, list[str], list[Fault]]:
+    """Leave out the faults that it does not take."""
+    kept = list(faults)
+    for fault in faults:
+        fewer = [one for one in kept if one is not fault]
+        simulation, found = attempt(fewer)
+        simulation.close()
+        if found:
+            kept = fewer
+    simulation, found = attempt(kept)
+    return simulation, found, kept
+
+
+def _new_folder(scratch: Path, number: int) -> Path:
+    folder = scratch / str(number)
+    folder.mkdir()
+    return folder
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the log of simulated processes to themselves."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
