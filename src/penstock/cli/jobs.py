@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.errors import ExitCode, InputError, NotFound, UsageError
-from penstock.cli.options import BeforeOption, JobFilters, LimitOption, flag, new_group
+from penstock.cli.options import BeforeOption, JobFilters, LimitOption, flag, new_group, option
 from penstock.cli.output import print_json
 from penstock.cli.session import Session
 from penstock.cli.text import plural
@@ -25,14 +25,6 @@ JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id, or its b
 JobsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="ID", help="Job ids, or their beginnings or ends.")
 ]
-StateOption = Annotated[
-    list[JobState] | None,
-    typer.Option(
-        "--state",
-        metavar="STATE",
-        help="queued, running, completed, failed or cancelled; repeatable.",
-    ),
-]
 
 ID_DIGITS = 32
 LEAST_DIGITS = 6
@@ -44,7 +36,9 @@ SEARCHED = 1000
 @group.command("list")
 def list_jobs(
     *,
-    state: StateOption = None,
+    state: list[JobState] | None = option(
+        "STATE", "queued, running, completed, failed or cancelled; repeatable."
+    ),
     filters: JobFilters,
     limit: LimitOption = 50,
     before: BeforeOption = None,

@@ -6,7 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -126,7 +126,7 @@ class JobFilters:
 
 class Commands(typer.Typer):
     """A Typer whose commands may take groups of options: a parameter that is a dataclass stands for
-    an option for each of its fields."""
+    an option for each of its fields. Such commands have keyword parameters only."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
         register = super().command(name, **settings)
@@ -144,20 +144,14 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
     parameters = []
     for one in inspect.signature(function, eval_str=True).parameters.values():
         if not is_dataclass(one.annotation):
-            parameters.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(one)
             continue
         groups[one.name] = one.annotation
         types = get_type_hints(one.annotation, include_extras=True)
-        for field in fields(one.annotation):
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
-            parameters.append(
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=types[field.name],
-                )
-            )
+        parameters += [
+            one.replace(name=field.name, default=field.default, annotation=types[field.name])
+            for field in fields(one.annotation)
+        ]
 
     @wraps(function)
     def call(**values: Any) -> None:
