@@ -12,9 +12,9 @@ from mcp.client.extension import ClaimContext, ResultClaim
 from mcp_types import CallToolResult, Request, RequestParams, Result
 
 from penstock import Penstock
-from penstock.mcp.draining import Stopping
 from penstock.mcp.server import PenstockMCP
 from penstock.mcp.tool_view import McpServices
+from penstock.mcp.waiting import Stopping
 from penstock.model.access import EVERYTHING, Caller
 
 

@@ -13,8 +13,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from penstock import errors
-from penstock.mcp.limits import MAX_CHARACTERS
 from penstock.mcp.resources import MAX_CHARACTERS as MAX_READ
+from penstock.mcp.results import MAX_CHARACTERS
 from penstock.mcp.stdio import MAX_BYTES
 from penstock.mcp.tools import all_tools
 from penstock.mcp.tools.ingest import TEXT_LIMIT

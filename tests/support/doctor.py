@@ -11,8 +11,6 @@ import pytest
 
 from penstock.cli import main
 from penstock.doctor import documents, models, services
-from penstock.doctor import http_server as serving
-from penstock.doctor import kafka as messages
 from penstock.doctor import run as examine
 from tests.support.waiting import PATIENCE
 
@@ -45,7 +43,7 @@ class Clinic:
             monkeypatch.delenv(name, raising=False)
         # A part that is well may answer late on a busy machine.
         monkeypatch.setattr(examine, "run", partial(examine.run, seconds=PATIENCE))
-        for part in (documents, messages, models, services, serving):
+        for part in (documents, models, services):
             monkeypatch.setattr(part, "ANSWER_SECONDS", PATIENCE / 2)
 
     def config(self, text: str) -> Path:

@@ -14,14 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.answers.deps import AnswerDeps
-from penstock.answers.jobs import (
-    CLOCK,
-    CLOSE,
-    RETRIES,
-    ids_of,
-    job_id,
-    log_of,
-)
+from penstock.answers.jobs import CLOCK, CLOSE, RETRIES, ids_of, job_id, log_of
 from penstock.answers.phases import LOST, MAX_SECONDS, Phases
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, AnswerState, Phase
@@ -115,7 +108,9 @@ class AnswerEnding:
         if not await self._is_told(answer):
             if answer.state is AnswerState.COMPLETED:
                 await tools.note(answer, "answer", told(answer))
-            await tools.note(answer, DONE if _answered(answer) else ERROR, ending(answer))
+            await tools.note(
+                answer, DONE if answer.state is AnswerState.COMPLETED else ERROR, ending(answer)
+            )
         clocks = [job_id(answer, CLOCK, phase) for phase in LATE]
         await tools.queue.cancel(JobFilter(ids=clocks, tenant=tenant))
         return {"state": answer.state.value}
@@ -129,10 +124,6 @@ class AnswerEnding:
             if len(page) < PAGE:
                 return False
             since = page[-1].version
-
-
-def _answered(answer: Answer) -> bool:
-    return answer.state is AnswerState.COMPLETED
 
 
 def told(answer: Answer) -> dict[str, Any]:

@@ -81,11 +81,7 @@ async def _research(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: f
     )
     try:
         await research.queue_searches(
-            answer.task,
-            answer.plan.queries,
-            max_results=RESULTS,
-            priority="high",
-            tenant=tenant,
+            answer.task, answer.plan.queries, max_results=RESULTS, priority="high", tenant=tenant
         )
     except TaskStopped:
         return ""  # by an earlier run, when its time was up

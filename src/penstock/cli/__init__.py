@@ -13,12 +13,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.actions import list_actions
 from penstock.cli.answers import group as answers_group
 from penstock.cli.ask import ask_question
-from penstock.cli.config import show_config
 from penstock.cli.dead_letters import group as dead_letters_group
-from penstock.cli.doctor import run_doctor
+from penstock.cli.doctor import run_doctor, show_config
 from penstock.cli.documents import group as documents_group
 from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
@@ -38,11 +36,10 @@ from penstock.cli.options import (
     new_typer,
     show_help,
 )
-from penstock.cli.periodic import list_periodic
 from penstock.cli.research import research
 from penstock.cli.search import search_documents
 from penstock.cli.serve import run_server
-from penstock.cli.status import show_status
+from penstock.cli.status import list_actions, list_periodic, show_status
 from penstock.cli.tasks import group as tasks_group
 from penstock.cli.worker import run_worker
 

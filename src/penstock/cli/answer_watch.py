@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Protocol
 
 from penstock.answers.event_text import in_words
-from penstock.cli.answer_view import print_grounds, write_text
+from penstock.cli.answers import print_grounds, write_text
 from penstock.cli.output import console, is_terminal, note, print_event, print_json, say
 from penstock.cli.text import printable
 from penstock.model.answer import Answer, AnswerState
@@ -14,25 +13,21 @@ from penstock.model.change import Change
 from penstock.wire.answers import AnswerDetails, details_of, line_of
 
 
-class AnswerDisplay(Protocol):
+class AnswerDisplay:
     def begin(self, answer: Answer) -> None:
         """Told what was asked."""
-        ...
 
     def tell(self, change: Change) -> None:
         """Told each entry of the answer's log, once."""
-        ...
 
     def end(self, answer: Answer) -> None:
         """Told how it ended."""
-        ...
 
     def left(self, answer: Answer, who: str) -> None:
         """Told that it is not waited for any more, and who goes on with it."""
-        ...
 
 
-class AnswerJsonLines:
+class AnswerJsonLines(AnswerDisplay):
     def begin(self, answer: Answer) -> None:
         print_event("asked", line_of(answer))
 
@@ -46,14 +41,8 @@ class AnswerJsonLines:
         print_event("left", answer_id=answer.id)
 
 
-class JsonWhole:
+class JsonWhole(AnswerDisplay):
     """One value, in the end."""
-
-    def begin(self, answer: Answer) -> None:
-        """It waits for the end."""
-
-    def tell(self, change: Change) -> None:
-        """It waits for the end."""
 
     def end(self, answer: Answer) -> None:
         print_json(details_of(answer, AnswerDetails))
@@ -62,7 +51,7 @@ class JsonWhole:
         print_json(line_of(answer))
 
 
-class Reading:
+class Reading(AnswerDisplay):
     """For people. `stream`: the text as it is written, else as a whole."""
 
     def __init__(self, *, stream: bool) -> None:
@@ -74,16 +63,14 @@ class Reading:
 
     def tell(self, change: Change) -> None:
         if change.what == "token":
-            self._write(str(change.data["text"]))
+            if self._stream:
+                piece = str(change.data["text"])
+                self._written += piece
+                write_text(piece)
         elif words := in_words(change):
             if change.what == "writing":
                 self._begin_anew()
             _aside(words)
-
-    def _write(self, piece: str) -> None:
-        if self._stream:
-            self._written += piece
-            write_text(piece)
 
     def _begin_anew(self) -> None:
         """What was written before does not count: whoever wrote it was interrupted."""

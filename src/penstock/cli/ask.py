@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from penstock.cli.options import AnswerOwnerOption, ConfigOption, JsonOption, QueueOption
+from penstock.cli.options import AnswerOwnerOption, option
+from penstock.cli.session import Session
 from penstock.cli.telemetry import at_work
 
 if TYPE_CHECKING:
@@ -24,29 +25,18 @@ WAIT_SECONDS = 10.0
 
 
 def ask_question(
+    *,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
-    sources: Annotated[
-        Literal["documents", "web"],
-        typer.Option("--sources", help="Stored documents only, or also web search."),
-    ] = "documents",
-    collection: Annotated[
-        list[str] | None,
-        typer.Option("--collection", metavar="NAME", help="Only this collection; repeatable."),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option("--seconds", metavar="S", help="Time limit, in seconds."),
-    ] = None,
-    stream: Annotated[
-        bool,
-        typer.Option(
-            "--stream/--no-stream", help="Print the text as it is written, or all at once."
-        ),
-    ] = True,
+    sources: Literal["documents", "web"] = typer.Option(
+        "documents", help="Stored documents only, or also web search."
+    ),
+    collection: list[str] | None = option("NAME", "Only this collection; repeatable."),
+    seconds: float | None = option("S", "Time limit, in seconds."),
+    stream: bool = typer.Option(
+        True, "--stream/--no-stream", help="Print the text as it is written, or all at once."
+    ),
     tenant: AnswerOwnerOption = "default",
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    session: Session,
 ) -> None:
     """Answer a question from the documents, with citations.
 
@@ -63,17 +53,16 @@ def ask_question(
     """
     import asyncio
 
-    from penstock.app import Penstock
     from penstock.cli.answer_watch import show_for
 
-    app = Penstock(queue, config_file=config).use("answers")
+    app = session.app("answers")
     asked = {
         "sources": sources,
         "collections": collection or None,
         "seconds": seconds,
         "tenant": tenant,
     }
-    show = show_for(as_json=as_json, stream=stream)
+    show = show_for(as_json=session.as_json, stream=stream)
     with at_work("ask", app.config.logging):
         code = asyncio.run(_answer(app, question, asked, show))
     raise typer.Exit(code)
@@ -95,11 +84,10 @@ async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: Ans
         show.begin(answer)
         async with working(app, KINDS):
             following = asyncio.create_task(_follow(app, answer, show))
-            told = asyncio.create_task(signals.stop.wait())
             try:
-                await asyncio.wait([following, told], return_when=asyncio.FIRST_COMPLETED)
+                await signals.wait_or(following)
             finally:
-                await end_tasks([task for task in (following, told) if not task.done()])
+                await end_tasks([following])
         if following.cancelled():
             show.left(answer, await _others(app))
             code = ExitCode.INTERRUPTED

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.cli.output import (
-    Column,
+    Looks,
     console,
     is_terminal,
     print_fields,
     print_table,
     say,
-    state_style,
 )
 from penstock.cli.text import age, duration, moment, plural, pretty, printable, problem
 from penstock.model.document import Document, DocumentState, StoredChunk
@@ -85,28 +84,18 @@ def about(document: Document) -> str:
 def print_documents(documents: Sequence[Document]) -> None:
     """A table of documents; columns that say nothing are left out."""
     collections = len({document.collection for document in documents}) > 1
-    columns = [Column("id", fit="fold")]
-    columns += [Column("collection")] if collections else []
-    columns += [
-        Column("state", style=state_style),
-        Column("title", fit="cut"),
-        Column("age", right=True),
-        Column("about", fit="cut"),
+    rows = [
+        {
+            "id": printable(document.id),
+            **({"collection": printable(document.collection)} if collections else {}),
+            "state": str(document.state),
+            "title": printable(document.title) or "-",
+            "age": age(document.accepted_at),
+            "about": about(document),
+        }
+        for document in documents
     ]
-    rows = []
-    for document in documents:
-        row = [printable(document.id)]
-        row += [printable(document.collection)] if collections else []
-        rows.append(
-            [
-                *row,
-                str(document.state),
-                printable(document.title) or "-",
-                age(document.accepted_at),
-                about(document),
-            ]
-        )
-    print_table(columns, rows)
+    print_table(rows, Looks(right=["age"], fold=["id"], cut=["title", "about"]))
 
 
 def print_document(document: Document) -> None:

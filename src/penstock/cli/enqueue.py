@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.errors import ExitCode, InputError, UsageError
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption, time_of
+from penstock.cli.options import flag, option, time_of
 from penstock.cli.output import note, print_json, say
-from penstock.cli.session import Runner, opened
+from penstock.cli.session import Runner, Session
 from penstock.cli.telemetry import traced
 from penstock.cli.text import duration, plural, pretty, problem
 from penstock.errors import KeyConflict, PenstockError
@@ -25,68 +25,23 @@ SHOWN_FAILURES = 10
 
 
 def enqueue_jobs(
+    *,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of the job.")],
-    payload: Annotated[
-        str | None,
-        typer.Argument(metavar="JSON", help="Payload, a JSON object. [{}]"),
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option("--from", metavar="FILE", help="One job per line of this file; - is stdin."),
-    ] = None,
-    keyed: Annotated[
-        bool,
-        typer.Option("--keyed", help='Lines of FILE are {"key": "...", "payload": {...}}.'),
-    ] = False,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key", metavar="K", help="Idempotency key: the same key gives the same job."
-        ),
-    ] = None,
-    priority: Annotated[
-        PriorityName, typer.Option("--priority", help="Higher priority runs first.")
-    ] = "medium",
-    delay: Annotated[
-        float | None,
-        typer.Option("--delay", metavar="S", min=0, help="Run after this many seconds."),
-    ] = None,
-    run_at: Annotated[
-        str | None,
-        typer.Option(
-            "--run-at", metavar="TIME", help="Run not before this time: 2030-01-31T09:00 (local)."
-        ),
-    ] = None,
-    deadline: Annotated[
-        str | None,
-        typer.Option(
-            "--deadline", metavar="TIME", help="Run not after this time: 2030-01-31T09:00Z (UTC)."
-        ),
-    ] = None,
-    job_timeout: Annotated[
-        float | None,
-        typer.Option("--job-timeout", metavar="S", help="Timeout of an attempt, in seconds."),
-    ] = None,
-    max_retries: Annotated[
-        int | None,
-        typer.Option("--max-retries", metavar="N", help="Maximum number of retries."),
-    ] = None,
-    tenant: Annotated[
-        str, typer.Option("--tenant", metavar="T", help="Tenant that owns the job.")
-    ] = "default",
-    log: Annotated[
-        str | None, typer.Option("--log", metavar="L", help="The log it reports to.")
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the job, and print its result.")
-    ] = False,
-    timeout: Annotated[
-        float | None,
-        typer.Option("--timeout", metavar="S", min=0, help="Wait no longer than this, in seconds."),
-    ] = None,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    payload: str | None = typer.Argument(None, metavar="JSON", help="Payload, a JSON object. [{}]"),
+    source: str | None = option("FILE", "One job per line of this file; - is stdin.", "--from"),
+    keyed: bool = flag("--keyed", 'Lines of FILE are {"key": "...", "payload": {...}}.'),
+    key: str | None = option("K", "Idempotency key: the same key gives the same job."),
+    priority: PriorityName = typer.Option("medium", help="Higher priority runs first."),
+    delay: float | None = option("S", "Run after this many seconds.", min=0),
+    run_at: str | None = option("TIME", "Run not before this time: 2030-01-31T09:00 (local)."),
+    deadline: str | None = option("TIME", "Run not after this time: 2030-01-31T09:00Z (UTC)."),
+    job_timeout: float | None = option("S", "Timeout of an attempt, in seconds."),
+    max_retries: int | None = option("N", "Maximum number of retries."),
+    tenant: str = option("T", "Tenant that owns the job.", default="default"),
+    log: str | None = option("L", "The log it reports to."),
+    wait: bool = flag("--wait", "Wait for the job, and print its result."),
+    timeout: float | None = option("S", "Wait no longer than this, in seconds.", min=0),
+    session: Session,
 ) -> None:
     """Enqueue a job, or a file of jobs.
 
@@ -116,12 +71,10 @@ def enqueue_jobs(
     if source is not None:
         if payload is not None or key is not None:
             raise UsageError("--from cannot be combined with a payload or --key; the file has them")
-        with traced("enqueue"), opened(queue, config, create=True) as (app, run):
-            ids = _store_file(app, run, kind, source, keyed, options, quiet=as_json)
-            ended = _wait(app, run, kind, ids, timeout, quiet=as_json) if wait else None
-        if ended and not as_json:
-            ended = [hidden_job(one, app.config.logging.hidden_names) for one in ended]
-        _report_file(kind, ids, ended, as_json=as_json)
+        with traced("enqueue"), session.opened(create=True) as (app, run):
+            ids = _store_file(app, run, kind, source, keyed, options, quiet=session.as_json)
+            ended = _wait(app, run, kind, ids, timeout, session) if wait else None
+        _report_file(kind, ids, ended, as_json=session.as_json)
     else:
         if keyed:
             raise UsageError("--keyed requires --from FILE; for a single job use --key")
@@ -129,14 +82,15 @@ def enqueue_jobs(
             arguments = jsonl.parse_payload(payload) if payload is not None else {}
         except InputError as error:
             raise InputError(f"payload: {error}") from None
-        with traced("enqueue"), opened(queue, config, create=True) as (app, run):
+        with traced("enqueue"), session.opened(create=True) as (app, run):
             job = run(app.enqueue(kind, arguments, key=key, **options))
-            if not as_json:
+            if not session.as_json:
                 say(job.id)
-            ended = _wait(app, run, kind, [job.id], timeout, quiet=as_json) if wait else None
-        if ended and not as_json:
-            ended = [hidden_job(one, app.config.logging.hidden_names) for one in ended]
-        _report_one(job, ended, as_json=as_json)
+            ended = _wait(app, run, kind, [job.id], timeout, session) if wait else None
+        if session.as_json:
+            print_json(ended[0] if ended else job)
+        elif ended:
+            say(_outcome(ended[0]))
     if ended and any(job.state is not JobState.COMPLETED for job in ended):
         raise typer.Exit(ExitCode.UNSUCCESSFUL)
 
@@ -179,8 +133,14 @@ def _store_file(
 
 
 def _wait(
-    app: Penstock, run: Runner, kind: str, ids: Sequence[str], timeout: float | None, *, quiet: bool
+    app: Penstock,
+    run: Runner,
+    kind: str,
+    ids: Sequence[str],
+    timeout: float | None,
+    session: Session,
 ) -> list[Job]:
+    """How the jobs ended; for people with secrets hidden."""
     import asyncio
 
     from penstock.api.attention import live_kinds, worker_command
@@ -188,16 +148,11 @@ def _wait(
     async def wait() -> list[Job]:
         return list(await asyncio.gather(*(app.wait(job_id, timeout) for job_id in ids)))
 
-    if not quiet and kind not in live_kinds(run(app.processes()), app.queue.now()):
+    if session.as_json:
+        return run(wait())
+    if kind not in live_kinds(run(app.processes()), app.queue.now()):
         note(f"no worker process handles {kind}; start one: {worker_command(kind)}")
-    return run(wait())
-
-
-def _report_one(job: Job, ended: Sequence[Job] | None, *, as_json: bool) -> None:
-    if as_json:
-        print_json(ended[0] if ended else job)
-    elif ended:
-        say(_outcome(ended[0]))
+    return [hidden_job(job, app.config.logging.hidden_names) for job in run(wait())]
 
 
 def _report_file(

@@ -10,14 +10,14 @@ import typer
 from penstock.cli.errors import ExitCode, InputError, UsageError
 from penstock.cli.options import (
     CollectionOption,
-    ConfigOption,
-    JsonOption,
     MetadataOption,
     OwnerOption,
-    QueueOption,
+    flag,
     metadata_of,
+    option,
 )
 from penstock.cli.output import note
+from penstock.cli.session import Session
 from penstock.cli.telemetry import at_work
 from penstock.cli.text import printable
 from penstock.model.document import DEFAULT_COLLECTION
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 def ingest_documents(
+    *,
     sources: Annotated[
         list[str],
         typer.Argument(
@@ -43,33 +44,15 @@ def ingest_documents(
     ],
     collection: CollectionOption = DEFAULT_COLLECTION,
     tenant: OwnerOption = "default",
-    document_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Id, for a single document.")
-    ] = None,
-    title: Annotated[
-        str, typer.Option("--title", metavar="TEXT", help="Title, if the document has none.")
-    ] = "",
+    document_id: str | None = option("ID", "Id, for a single document.", "--id"),
+    title: str = option("TEXT", "Title, if the document has none.", default=""),
     metadata: MetadataOption = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option("--exclude", metavar="PATTERN", help="Skip these: '*.png'; repeatable."),
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Keep running; pick up new and changed files.")
-    ] = False,
-    delete: Annotated[
-        bool,
-        typer.Option("--delete", help="With --watch: delete documents whose file is gone."),
-    ] = False,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Retry documents that failed and have not changed.")
-    ] = False,
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Only enqueue; leave the work to other processes.")
-    ] = False,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    exclude: list[str] | None = option("PATTERN", "Skip these: '*.png'; repeatable."),
+    watch: bool = flag("--watch", "Keep running; pick up new and changed files."),
+    delete: bool = flag("--delete", "With --watch: delete documents whose file is gone."),
+    retry: bool = flag("--retry", "Retry documents that failed and have not changed."),
+    no_wait: bool = flag("--no-wait", "Only enqueue; leave the work to other processes."),
+    session: Session,
 ) -> None:
     """Make documents searchable: parse, mask personal data, chunk, embed.
 
@@ -94,10 +77,9 @@ def ingest_documents(
     """
     import asyncio
 
-    from penstock.app import Penstock
     from penstock.cli.ingest_run import IngestOptions
 
-    app = Penstock(queue, config_file=config).use("documents")
+    app = session.app("documents")
     app.documents.check()
     single = len(sources) == 1 and not watch
     if document_id is not None and not (single and not Path(sources[0]).is_dir()):
@@ -110,11 +92,13 @@ def ingest_documents(
     except (InputError, UsageError) as error:
         # What is said here may end up in a log, and names of files are as personal as texts.
         raise type(error)(app.documents.masked(str(error))) from None
-    if watch and not as_json:
+    if watch and not session.as_json:
         note(f"watching {', '.join(map(printable, sources))}; Ctrl-C to stop")
     wait, ends = not no_wait, not watch
     with at_work("ingest", app.config.logging):
-        code = asyncio.run(_ingest(app, items, given, wait=wait, ends=ends, as_json=as_json))
+        code = asyncio.run(
+            _ingest(app, items, given, wait=wait, ends=ends, as_json=session.as_json)
+        )
     raise typer.Exit(code)
 
 

@@ -179,17 +179,15 @@ class Ingest:
     async def look(self) -> None:
         """See what has ended, and show what is under way."""
         asked = list(self._pending)
-        processing = await self._processing() if asked else set()
+        processing: set[DocumentRef] = set()
+        if asked:  # all that are under way in the collection, whoever accepted them
+            processing = {one.ref async for one in self._documents([DocumentState.PROCESSING])}
         for ref in asked:
             if ref not in processing:
                 await self._ended(ref)
         active, waits_for = await self._active() if self._pending else ([], "")
         self._tally.waiting = len(self._pending)
         self._view.progress(active, len(self._pending), waits_for)
-
-    async def _processing(self) -> set[DocumentRef]:
-        """All that are under way in the collection, whoever accepted them."""
-        return {one.ref async for one in self._documents([DocumentState.PROCESSING])}
 
     async def _documents(
         self, states: Sequence[DocumentState] | None = None
@@ -207,7 +205,9 @@ class Ingest:
 
     async def _ended(self, ref: DocumentRef) -> None:
         try:
-            document = await self._get(ref)
+            document = await self._app.documents.get(
+                ref.id, collection=ref.collection, tenant=ref.tenant
+            )
         except DocumentNotFound:
             if self._pending.pop(ref, None) is not None:  # else we have deleted it
                 self._failed(ref.id, failure_of(InputError("it was deleted in the meantime")))
@@ -227,9 +227,6 @@ class Ingest:
             case DocumentState.FAILED:
                 self._failed(ref.id, document.error or failure_of(InputError(document.message)))
         self._pending.pop(ref, None)
-
-    async def _get(self, ref: DocumentRef) -> Document:
-        return await self._app.documents.get(ref.id, collection=ref.collection, tenant=ref.tenant)
 
     async def _active(self) -> tuple[list[Active], str]:
         """Ours among the jobs that run, and if there is none, what those that do not wait for."""

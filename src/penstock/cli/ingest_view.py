@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.cli.document_view import about, advice, masked
 from penstock.cli.output import console, is_terminal, note, print_event, say
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 20
 """Named in the summary; the rest are counted."""
 NAME_WIDTH = 40
+CONTINUE = "they are in the queue; to continue, run this again or `penstock worker`"
 
 
 class Active(NamedTuple):
@@ -51,8 +52,8 @@ class IngestTotals:
         return time.monotonic() - self.began
 
 
-class View(Protocol):
-    """Is told what happens, in order."""
+class View:
+    """Is told what happens, in order. What it has nothing to say about is passed over."""
 
     def accepted(self, document: Document) -> None: ...
 
@@ -60,7 +61,6 @@ class View(Protocol):
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
         """What is worked on; how many are not done; what they wait for while none is worked on."""
-        ...
 
     def completed(self, document: Document) -> None: ...
 
@@ -71,7 +71,7 @@ class View(Protocol):
     def close(self) -> None: ...
 
 
-class JsonView:
+class JsonView(View):
     def __init__(self) -> None:
         self._last: dict[str, Active] = {}
         self._waits_for = ""
@@ -103,18 +103,12 @@ class JsonView:
         self._last.pop(name, None)
         print_event("deleted", id=name)
 
-    def close(self) -> None:
-        """Nothing was opened."""
 
-
-class LineView:
+class LineView(View):
     """One line for each document, once it is known what became of it."""
 
     def __init__(self) -> None:
         self._waits_for = ""
-
-    def accepted(self, document: Document) -> None:
-        """The line comes later."""
 
     def unchanged(self, document: Document) -> None:
         say(f"unchanged  {printable(document.id)}")
@@ -125,16 +119,14 @@ class LineView:
         self._waits_for = waits_for
 
     def completed(self, document: Document) -> None:
-        say(f"completed  {printable(document.id)}  {_outcome(document)}")
+        labels = f", masked: {masked(document.masked)}" if document.masked else ""
+        say(f"completed  {printable(document.id)}  {about(document)}{labels}")
 
     def failed(self, name: str, error: Mapping[str, Any]) -> None:
         say(f"failed     {printable(name)}  {printable(error['message'])}")
 
     def deleted(self, name: str) -> None:
         say(f"deleted    {printable(name)}")
-
-    def close(self) -> None:
-        """Nothing was opened."""
 
 
 class AcceptedLines(LineView):
@@ -144,8 +136,8 @@ class AcceptedLines(LineView):
         say(f"accepted   {printable(document.id)}")
 
 
-class BarView:
-    """A bar for each document being worked on, and one for all of them."""
+class BarView(View):
+    """A bar for each document being worked on, and one for all of them; failures as lines."""
 
     def __init__(self, tally: IngestTotals) -> None:
         from rich.live import Live
@@ -155,23 +147,11 @@ class BarView:
         self._live = Live(console=self._screen, auto_refresh=False, transient=True)
         self._live.start()
 
-    def accepted(self, document: Document) -> None:
-        """The next look shows it."""
-
-    def unchanged(self, document: Document) -> None:
-        """It is counted in the summary."""
-
-    def completed(self, document: Document) -> None:
-        """The bar for all of them moves on."""
-
     def failed(self, name: str, error: Mapping[str, Any]) -> None:
         from rich.text import Text
 
         line = Text.assemble(("failed ", "bold red"), f" {printable(name)}  ")
         self._screen.print(line.append(printable(error["message"])), soft_wrap=True)
-
-    def deleted(self, name: str) -> None:
-        """It is counted in the summary."""
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
         room = max(1, self._screen.height - 4)
@@ -243,7 +223,7 @@ def summarise(tally: IngestTotals, *, as_json: bool, interrupted: bool) -> None:
         ("unchanged", tally.unchanged, "already there", "green"),
         ("deleted", tally.deleted, "file removed", "green"),
         ("failed", len(tally.failures), "", "bold red"),
-        ("waiting", tally.waiting, _left(interrupted=interrupted), "yellow"),
+        ("waiting", tally.waiting, f"{'stopped; ' if interrupted else ''}{CONTINUE}", "yellow"),
     ]
     shown = [row for row in rows if row[1]] or rows[:1]
     if not is_terminal():
@@ -267,16 +247,6 @@ def _work(tally: IngestTotals) -> str:
         return ""
     labels = f"; masked: {masked(tally.masked)}" if tally.masked else ""
     return f"{plural(tally.chunks, 'chunk')} in {duration(tally.seconds)}{labels}"
-
-
-def _left(*, interrupted: bool) -> str:
-    why = "stopped; " if interrupted else ""
-    return f"{why}they are in the queue; to continue, run this again or `penstock worker`"
-
-
-def _outcome(document: Document) -> str:
-    labels = f", masked: {masked(document.masked)}" if document.masked else ""
-    return about(document) + labels
 
 
 def _line(head: str, remark: str, style: str) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from penstock.cli.errors import UsageError
-from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption, new_group
-from penstock.cli.output import note, print_event
+from penstock.cli.options import AppArgument, flag, new_group
+from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import plural, printable
-from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -25,18 +24,12 @@ group = new_group("Read requests from message brokers.")
 
 @group.command("kafka")
 def take_in_kafka(
+    *,
     target: AppArgument = None,
-    drain: Annotated[
-        bool, typer.Option("--drain", help="Stop after the messages that are there now.")
-    ] = False,
-    redrive: Annotated[
-        bool,
-        typer.Option("--redrive", help="Republish dead letters to their topics, and exit."),
-    ] = False,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
+    drain: bool = flag("--drain", "Stop after the messages that are there now."),
+    redrive: bool = flag("--redrive", "Republish dead letters to their topics, and exit."),
     log_format: LogFormatOption = None,
-    as_json: JsonOption = False,
+    session: Session,
 ) -> None:
     """Read documents, searches and jobs from Kafka and enqueue them.
 
@@ -49,34 +42,21 @@ def take_in_kafka(
     """
     import asyncio
 
-    from penstock.app import Penstock
-    from penstock.cli.worker import load_for_work
+    from penstock.cli.load_app import load_for_work, need_extra
 
-    need_kafka("Kafka intake")
+    need_extra("Kafka intake", "kafka", "penstock.intake.run")
     if drain and redrive:
         raise UsageError("--redrive ends by itself; leave out --drain")
     # Without a module only what is accepted is asked for, which may need no store.
-    given = target is None
-    app = Penstock(queue, config_file=config) if given else load_for_work(target, queue, config)
+    alone = target is None
+    app = session.app() if alone else load_for_work(target, session.queue, session.config)
     with telemetry("penstock-intake", app.config.logging, log_format):
-        running = (
-            _redrive(app, as_json=as_json) if redrive else _take_in(app, drain, as_json=as_json)
-        )
+        running = _redrive(app, session) if redrive else _take_in(app, session, drain=drain)
         code = asyncio.run(running)
     raise typer.Exit(code)
 
 
-def need_kafka(what: str) -> None:
-    """ConfigError unless the extra is installed."""
-    try:
-        import penstock.intake.run  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError(f"{what} needs: pip install 'penstock[kafka]'") from None
-
-
-async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:
+async def _take_in(app: Penstock, session: Session, *, drain: bool) -> int:
     """Read until told to stop or drained; the exit code."""
     import asyncio
 
@@ -86,59 +66,53 @@ async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:
     signals = Signals()
     intake = KafkaIntake(app, app.config.intake.kafka)
     async with app:
-        _announce(app, as_json=as_json)
-        minding = asyncio.create_task(_mind(signals, intake.reader, as_json=as_json))
+        _announce(app, session)
+        minding = asyncio.create_task(_mind(signals, intake.reader, session))
         try:
             await intake.run(signals.stop, drain=drain)
         finally:
             minding.cancel()
             await asyncio.gather(minding, return_exceptions=True)
     tally = intake.tally
-    said = (
-        f"{plural(tally.stored, 'message')} stored, {tally.duplicates} had been before, "
+    text = (
+        f"stopped: {plural(tally.stored, 'message')} stored, {tally.duplicates} had been before, "
         f"{plural(tally.dead_letters, 'dead letter')}"
     )
-    return signals.stopped(as_json=as_json, said=said, **tally.as_dict())
+    return signals.stopped(session, text, **tally.as_dict())
 
 
-async def _redrive(app: Penstock, *, as_json: bool) -> int:
+async def _redrive(app: Penstock, session: Session) -> int:
     from penstock.cli.stopping import Signals
     from penstock.intake.run import redrive_all
 
     signals = Signals()
     done = await redrive_all(app.config.intake.kafka, signals.stop)
-    said = f"{plural(done.redriven, 'dead letter')} published again, {done.skipped} left"
-    return signals.stopped(as_json=as_json, said=said, **done.as_dict())
+    published = f"{plural(done.redriven, 'dead letter')} published again"
+    return signals.stopped(session, f"stopped: {published}, {done.skipped} left", **done.as_dict())
 
 
-async def _mind(signals: Signals, reader: TopicReader, *, as_json: bool) -> None:
+async def _mind(signals: Signals, reader: TopicReader, session: Session) -> None:
     """What signals mean, said and done."""
     await signals.stop.wait()
-    if as_json:
-        print_event("stopping")
-    else:
-        note("stopping: finishing messages being stored; signal again to stop at once")
+    waits = "finishing messages being stored; signal again to stop at once"
+    session.tell("stopping", f"stopping: {waits}")
     await signals.hasten.wait()
     await reader.hasten()
 
 
-def _announce(app: Penstock, *, as_json: bool) -> None:
+def _announce(app: Penstock, session: Session) -> None:
     from penstock.config import hide_secrets
 
     config: KafkaConfig = app.config.intake.kafka
     url = hide_secrets(app.config.queue)
-    if as_json:
-        print_event(
-            "started",
-            bootstrap=config.bootstrap,
-            topics=list(config.topics),
-            group=config.group,
-            queue=url,
-            pid=os.getpid(),
-        )
-    else:
-        note(
-            f"penstock intake {os.getpid()} reads {', '.join(config.topics)} of "
-            f"{printable(config.bootstrap)} as {printable(config.group)}, on {printable(url)}; "
-            "Ctrl-C stops it"
-        )
+    session.tell(
+        "started",
+        f"penstock intake {os.getpid()} reads {', '.join(config.topics)} of "
+        f"{printable(config.bootstrap)} as {printable(config.group)}, on {printable(url)}; "
+        "Ctrl-C stops it",
+        bootstrap=config.bootstrap,
+        topics=list(config.topics),
+        group=config.group,
+        queue=url,
+        pid=os.getpid(),
+    )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.cli.output import Column, print_fields, print_table, say, state_style
+from penstock.cli.output import Looks, print_fields, print_table, say
 from penstock.cli.text import age, duration, moment, pretty, printable, problem
 from penstock.model.job import Job, JobState
 
@@ -40,15 +40,19 @@ def about(job: Job) -> str:
 def print_jobs(jobs: Sequence[Job]) -> None:
     """A table of jobs; columns that say nothing are left out."""
     tenants = any(job.tenant != "default" for job in jobs)
-    columns = [Column("id"), Column("kind"), Column("state", style=state_style)]
-    columns += [Column("tenant")] if tenants else []
-    columns += [Column("runs", right=True), Column("age", right=True), Column("about", fit="cut")]
-    rows = []
-    for job in jobs:
-        row = [job.id, job.kind, str(job.state)]
-        row += [printable(job.tenant)] if tenants else []
-        rows.append([*row, str(job.attempts), age(job.enqueued_at), about(job)])
-    print_table(columns, rows)
+    rows = [
+        {
+            "id": job.id,
+            "kind": job.kind,
+            "state": str(job.state),
+            **({"tenant": printable(job.tenant)} if tenants else {}),
+            "runs": str(job.attempts),
+            "age": age(job.enqueued_at),
+            "about": about(job),
+        }
+        for job in jobs
+    ]
+    print_table(rows, Looks(right=["runs", "age"], cut=["about"]))
 
 
 def print_job(job: Job) -> None:
@@ -105,21 +109,20 @@ def _print_logs(job: Job) -> None:
 
 
 def _print_history(job: Job) -> None:
-    columns = [Column("run", right=True), Column("outcome"), Column("ended"), Column("took")]
     rows = []
     for record in job.history:
         begun, ended = record.get("started_at"), record["finished_at"]
         rows.append(
-            [
-                str(record.get("attempt") or ""),
-                record["outcome"],
-                moment(ended),
-                duration(ended - begun) if begun else "",
-                problem(record.get("error"), places=True),
-            ]
+            {
+                "run": str(record.get("attempt") or ""),
+                "outcome": record["outcome"],
+                "ended": moment(ended),
+                "took": duration(ended - begun) if begun else "",
+                "error": problem(record.get("error"), places=True),
+            }
         )
     say()
-    print_table([*columns, Column("error", fit="fold")], rows)
+    print_table(rows, Looks(right=["run"], fold=["error"]))
     if trace := job.history[-1].get("traceback"):
         say("\ntraceback of the last attempt:")
         for line in trace.rstrip().split("\n"):

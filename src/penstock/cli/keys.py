@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.errors import NotFound
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption, new_group
-from penstock.cli.output import Column, note, print_json, print_table, say
-from penstock.cli.session import opened
+from penstock.cli.options import new_group, option
+from penstock.cli.output import Looks, note, print_json, print_table, say
+from penstock.cli.session import Session
 from penstock.cli.text import age, printable
 from penstock.model.access import KeyScope
 from penstock.wire.view import fields_of
@@ -24,27 +25,16 @@ DEFAULT_SCOPES = [KeyScope.READ, KeyScope.WRITE]
 
 @group.command("create")
 def create(
+    *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the owner or purpose.")],
-    tenant: Annotated[
-        str, typer.Option("--tenant", metavar="T", help="Tenant it gives access to.")
-    ] = "default",
-    scope: Annotated[
-        list[KeyScope],
-        typer.Option(
-            "--scope",
-            metavar="SCOPE",
-            help="read, write or admin; repeatable. No scope includes another.",
-        ),
-    ] = DEFAULT_SCOPES,
-    requests_per_minute: Annotated[
-        int | None,
-        typer.Option(
-            "--requests-per-minute", metavar="N", min=1, help="Rate limit, instead of the server's."
-        ),
-    ] = None,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    tenant: str = option("T", "Tenant it gives access to.", default="default"),
+    scope: list[KeyScope] = option(
+        "SCOPE",
+        "read, write or admin; repeatable. No scope includes another.",
+        default=DEFAULT_SCOPES,
+    ),
+    requests_per_minute: int | None = option("N", "Rate limit, instead of the server's.", min=1),
+    session: Session,
 ) -> None:
     """Create an API key and print its secret, which is not shown again.
 
@@ -59,9 +49,9 @@ def create(
         "requests_per_minute": requests_per_minute,
     }
     new_key(name, **wanted)  # refuses what is wrong before there is a queue
-    with opened(queue, config, "keys", create=True) as (app, run):
+    with session.opened("keys", create=True) as (app, run):
         key, secret = run(app.keys.create(name, **wanted))
-    if as_json:
+    if session.as_json:
         print_json({**fields_of(key), "secret": secret.reveal()})
         return
     say(secret.reveal())
@@ -71,69 +61,49 @@ def create(
 
 @group.command("list")
 def list_keys(
-    tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="T", help="Only keys of this tenant.")
-    ] = None,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    *, tenant: str | None = option("T", "Only keys of this tenant."), session: Session
 ) -> None:
     """List keys, newest first, including revoked ones. Secrets are not stored."""
-    with opened(queue, config, "keys") as (app, run):
+    with session.opened("keys") as (app, run):
         found = run(app.keys.list(tenant))
-    if as_json:
-        print_json(found)
-    elif not found:
-        note("no keys match" if tenant is not None else "no keys")
-    else:
-        _print_keys(found)
+    session.show_list(found, _print_keys, "no keys match" if tenant is not None else "no keys")
 
 
 @group.command("revoke")
 def revoke(
+    *,
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Key id, not its secret.")],
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    session: Session,
 ) -> None:
     """Revoke a key: it is refused from now on. This cannot be undone."""
-    with opened(queue, config, "keys") as (app, run):
+    with session.opened("keys") as (app, run):
         key = run(app.keys.revoke(key_id))
     if key is None:
         # What was given is not repeated: somebody may have pasted a secret.
         raise NotFound("no key with that id; `penstock keys list` lists them")
-    if as_json:
-        print_json(key)
-    else:
-        say(f"{key.id}  revoked")
+    session.show(key, f"{key.id}  revoked")
 
 
 def _scopes(key: ApiKey) -> str:
     return ", ".join(scope for scope in KeyScope if scope in key.scopes)
 
 
-def _print_keys(keys: list[ApiKey]) -> None:
-    columns = [
-        Column("id"),
-        Column("name", fit="cut"),
-        Column("tenant", fit="fold"),
-        Column("scopes", fit="fold"),
-        Column("per minute", right=True),
-        Column("age", right=True),
-        Column("used", right=True),
-        Column("state", style=lambda cell: "bold red" if cell == "revoked" else None),
-    ]
+def _print_keys(keys: Sequence[ApiKey]) -> None:
     rows = [
-        [
-            key.id,
-            printable(key.name),
-            printable(key.tenant),
-            _scopes(key),
-            "-" if key.requests_per_minute is None else f"{key.requests_per_minute:,}",
-            age(key.created_at),
-            "never" if key.last_used_at is None else f"{age(key.last_used_at)} ago",
-            "good" if key.revoked_at is None else "revoked",
-        ]
+        {
+            "id": key.id,
+            "name": printable(key.name),
+            "tenant": printable(key.tenant),
+            "scopes": _scopes(key),
+            "per minute": "-"
+            if key.requests_per_minute is None
+            else f"{key.requests_per_minute:,}",
+            "age": age(key.created_at),
+            "used": "never" if key.last_used_at is None else f"{age(key.last_used_at)} ago",
+            "state": "good" if key.revoked_at is None else "revoked",
+        }
         for key in keys
     ]
-    print_table(columns, rows)
+    styles = {"state": {"revoked": "bold red"}.get}
+    right = ["per minute", "age", "used"]
+    print_table(rows, Looks(right, fold=["tenant", "scopes"], cut=["name"], styles=styles))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.api.attention import starts_per_second
-from penstock.cli.output import Column, print_table
+from penstock.cli.output import Looks, print_table
 from penstock.cli.text import duration, printable
 
 if TYPE_CHECKING:
@@ -37,34 +37,26 @@ def _by_hand(lane: LaneInfo) -> str:
 
 def print_lanes(lanes: Sequence[LaneInfo]) -> None:
     """A table of lanes; columns that say nothing are left out."""
-    parents = any(lane.parent for lane in lanes)
-    columns = [Column("lane", fit="fold")]
-    columns += [Column("parent")] if parents else []
-    columns += [
-        Column("in use", right=True),
-        Column("starts/s", right=True),
-        Column("waiting", right=True),
-        Column("breaker", style=_style),
-        Column("blocked", style=_style),
-        Column("today", right=True),
+    parents, by_hand = any(lane.parent for lane in lanes), any(lane.limits for lane in lanes)
+    rows = [
+        {
+            "lane": printable(lane.name),
+            **({"parent": printable(lane.parent or "-")} if parents else {}),
+            "in use": f"{lane.in_flight} of {lane.max_parallel}",
+            "starts/s": _starts(lane),
+            "waiting": f"{lane.waiting:,}",
+            "breaker": _breaker(lane),
+            "blocked": _blocked(lane) if lane.blocked_why else "-",
+            "today": _today(lane),
+            **({"overrides": _by_hand(lane)} if by_hand else {}),
+        }
+        for lane in lanes
     ]
-    by_hand = any(lane.limits for lane in lanes)
-    columns += [Column("overrides", fit="fold")] if by_hand else []
-    rows = []
-    for lane in lanes:
-        row = [printable(lane.name)]
-        row += [printable(lane.parent or "-")] if parents else []
-        row += [
-            f"{lane.in_flight} of {lane.max_parallel}",
-            _starts(lane),
-            f"{lane.waiting:,}",
-            _breaker(lane),
-            _blocked(lane) if lane.blocked_why else "-",
-            _today(lane),
-        ]
-        row += [_by_hand(lane)] if by_hand else []
-        rows.append(row)
-    print_table(columns, rows)
+    right, styles = (
+        ["in use", "starts/s", "waiting", "today"],
+        {"breaker": _style, "blocked": _style},
+    )
+    print_table(rows, Looks(right, fold=["lane", "overrides"], styles=styles))
 
 
 def _starts(lane: LaneInfo) -> str:
@@ -90,10 +82,6 @@ def _blocked(lane: LaneInfo) -> str:
 def _today(lane: LaneInfo) -> str:
     used = f"{lane.used_today:,}"
     return used if lane.per_day is None else f"{used} of {lane.per_day:,}"
-
-
-def _spent(lane: LaneInfo) -> bool:
-    return lane.per_day is not None and lane.used_today >= lane.per_day
 
 
 def _style(cell: str) -> str | None:

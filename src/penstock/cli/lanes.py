@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from penstock.cli.errors import NotFound, UsageError
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption, hand_down, new_typer
+from penstock.cli.options import (
+    ConfigOption,
+    JsonOption,
+    QueueOption,
+    given,
+    hand_down,
+    new_typer,
+    option,
+)
 from penstock.cli.output import note, print_json, say
-from penstock.cli.session import opened
+from penstock.cli.session import Session
 from penstock.cli.text import printable
 from penstock.errors import LaneNotFound
 from penstock.model.lane import LIMITS
 
-if TYPE_CHECKING:
-    from penstock.ports.lanes import LaneInfo
-
 group = new_typer()
 
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Lane name.")]
 NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Lane names.")]
 
 
@@ -38,85 +45,52 @@ def lanes(
     """
     hand_down(ctx, queue=queue, config=config, as_json=as_json)
     if ctx.invoked_subcommand is None:
-        list_lanes(queue, config, as_json)
+        list_lanes(session=Session(queue, config, as_json))
 
 
 @group.command("list")
-def list_lanes(
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def list_lanes(*, session: Session) -> None:
     """List the lanes in use, as `penstock lanes` does."""
     from penstock.api.overview import lane_view
     from penstock.cli.lane_view import print_lanes
 
-    with opened(queue, config) as (app, run):
-        lanes = run(app.lane_infos())
-    if as_json:
-        print_json([lane_view(lane) for lane in lanes])
-    elif not lanes:
-        note("no lanes in use")
-    else:
-        print_lanes(lanes)
+    with session.opened() as (app, run):
+        found = run(app.lane_infos())
+    session.show_list(found, print_lanes, "no lanes in use", line=lane_view)
 
 
 @group.command("pause")
-def pause(
-    names: NamesArgument,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def pause(*, names: NamesArgument, session: Session) -> None:
     """Pause lanes: nothing starts in them until they are resumed.
 
     Running jobs continue, and waiting jobs keep their place. Pausing a parent also pauses its
     children.
     """
-    _control("pause", "paused", names, queue, config, as_json=as_json)
+    _control("pause", "paused", names, session)
 
 
 @group.command("resume")
-def resume(
-    names: NamesArgument,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def resume(*, names: NamesArgument, session: Session) -> None:
     """Resume lanes that are paused or blocked, for example after rejected credentials."""
-    _control("resume", "resumed", names, queue, config, as_json=as_json)
+    _control("resume", "resumed", names, session)
 
 
 @group.command("reset")
-def reset(
-    names: NamesArgument,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def reset(*, names: NamesArgument, session: Session) -> None:
     """Resume lanes, close their breakers, and clear throttling and daily counters."""
-    _control("reset", "reset", names, queue, config, as_json=as_json)
+    _control("reset", "reset", names, session)
 
 
 @group.command("set")
 def set_limits(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Lane name.")],
-    requests_per_interval: Annotated[
-        int | None, typer.Option("--requests-per-interval", metavar="N", min=1)
-    ] = None,
-    interval_seconds: Annotated[
-        float | None, typer.Option("--interval-seconds", metavar="S", min=0)
-    ] = None,
-    min_interval_seconds: Annotated[
-        float | None, typer.Option("--min-interval-seconds", metavar="S", min=0)
-    ] = None,
-    max_parallel: Annotated[int | None, typer.Option("--max-parallel", metavar="N", min=1)] = None,
-    requests_per_day: Annotated[
-        int | None, typer.Option("--requests-per-day", metavar="N", min=1)
-    ] = None,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    *,
+    name: NameArgument,
+    requests_per_interval: int | None = typer.Option(None, metavar="N", min=1),
+    interval_seconds: float | None = typer.Option(None, metavar="S", min=0),
+    min_interval_seconds: float | None = typer.Option(None, metavar="S", min=0),
+    max_parallel: int | None = typer.Option(None, metavar="N", min=1),
+    requests_per_day: int | None = typer.Option(None, metavar="N", min=1),
+    session: Session,
 ) -> None:
     """Override the configured limits of a lane.
 
@@ -124,41 +98,28 @@ def set_limits(
     overrides stay unless they are given again. Running jobs continue: with a lower
     --max-parallel nothing starts until enough of them have ended.
     """
-    changes = {
-        "requests_per_interval": requests_per_interval,
-        "interval_seconds": interval_seconds,
-        "min_interval_seconds": min_interval_seconds,
-        "max_parallel": max_parallel,
-        "requests_per_day": requests_per_day,
-    }
-    changes = {key: value for key, value in changes.items() if value is not None}
+    changes = given(
+        requests_per_interval=requests_per_interval,
+        interval_seconds=interval_seconds,
+        min_interval_seconds=min_interval_seconds,
+        max_parallel=max_parallel,
+        requests_per_day=requests_per_day,
+    )
     if not changes:
         raise UsageError("no limit given; see penstock lanes set --help")
-    with opened(queue, config) as (app, run):
-        lane = run(app.limit_lane(name, changes))
-    _show_limits(lane, as_json=as_json)
+    _limit(name, changes, session)
 
 
 @group.command("unset")
-def unset_limits(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Lane name.")],
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def unset_limits(*, name: NameArgument, session: Session) -> None:
     """Reset a lane to its configured limits."""
-    with opened(queue, config) as (app, run):
-        lane = run(app.limit_lane(name, None))
-    _show_limits(lane, as_json=as_json)
+    _limit(name, None, session)
 
 
 @group.command("import")
 def import_limits(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML file with `apis`.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a new file instead."),
-    ] = None,
+    output: Path | None = option("FILE", "Write to a new file instead.", "--output", "-o"),
     as_json: JsonOption = False,
 ) -> None:
     """Convert the rate limits of an academic_apis.yaml to a `lanes` section.
@@ -204,41 +165,28 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _show_limits(lane: LaneInfo, *, as_json: bool) -> None:
+def _limit(name: str, changes: Mapping[str, float] | None, session: Session) -> None:
     from penstock.api.overview import lane_view
     from penstock.cli.lane_view import in_words
 
-    if as_json:
-        print_json(lane_view(lane))
-    else:
-        say(f"{printable(lane.name)}  {in_words(lane)}")
+    with session.opened() as (app, run):
+        lane = run(app.limit_lane(name, changes))
+    session.show(lane_view(lane), f"{printable(lane.name)}  {in_words(lane)}")
 
 
 def _control(
-    verb: Literal["pause", "resume", "reset"],
-    done: str,
-    names: list[str],
-    queue: str | None,
-    config: str | None,
-    *,
-    as_json: bool,
+    verb: Literal["pause", "resume", "reset"], done: str, names: list[str], session: Session
 ) -> None:
-    names = list(dict.fromkeys(names))
-    missing = []
-    with opened(queue, config) as (app, run):
-        for name in names:
+    controlled, missing = [], []
+    with session.opened() as (app, run):
+        for name in dict.fromkeys(names):
             try:
                 run(app.control_lane(name, verb))
+                controlled.append(name)
             except LaneNotFound:
-                missing.append(name)
-    controlled = [name for name in names if name not in missing]
-    if as_json:
-        print_json({done: controlled})
-    else:
-        for name in controlled:
-            say(f"{printable(name)}  {done}")
+                missing.append(repr(name))
+    session.show({done: controlled}, *(f"{printable(name)}  {done}" for name in controlled))
     if missing:
         raise NotFound(
-            f"no lane {', '.join(map(repr, missing))} is in use; `penstock lanes` lists those "
-            "that are"
+            f"no lane {', '.join(missing)} is in use; `penstock lanes` lists those that are"
         )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_event
+from penstock.cli.options import AppArgument, given, option
+from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import printable
-from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,21 +23,12 @@ if TYPE_CHECKING:
 
 
 def run_librarian(
+    *,
     target: AppArgument = None,
-    host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="ADDRESS", help="Address to listen on. [127.0.0.1]"),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="Port; 0 picks a free one. [8331]"
-        ),
-    ] = None,
+    host: str | None = option("ADDRESS", "Address to listen on. [127.0.0.1]"),
+    port: int | None = option("N", "Port; 0 picks a free one. [8331]", min=0, max=65535),
     log_format: LogFormatOption = None,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    session: Session,
 ) -> None:
     """Serve the librarian, which searches for evidence on behalf of answers, over gRPC.
 
@@ -52,27 +42,19 @@ def run_librarian(
     import asyncio
 
     from penstock.answers.setup import local_librarian
-    from penstock.cli.worker import load_for_work
+    from penstock.cli.load_app import load_for_work, need_extra
 
-    try:
-        import penstock.librarian.server  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError("the librarian needs: pip install 'penstock[grpc]'") from None
-    app = load_for_work(target, queue, config).use("documents")
+    need_extra("the librarian", "grpc", "penstock.librarian.server")
+    app = load_for_work(target, session.queue, session.config).use("documents")
     librarian = local_librarian(app.queue, app.documents, app.config)
-    given: dict[str, Any] = {"host": host, "port": port}
-    where = replace(
-        app.config.librarian, **{name: value for name, value in given.items() if value is not None}
-    )
+    where = replace(app.config.librarian, **given(host=host, port=port))
     with telemetry("penstock-librarian", app.config.logging, log_format):
-        code = asyncio.run(_serve(app, librarian, where, as_json=as_json))
+        code = asyncio.run(_serve(app, librarian, where, session))
     raise typer.Exit(code)
 
 
 async def _serve(
-    app: Penstock, librarian: Librarian, config: LibrarianConfig, *, as_json: bool
+    app: Penstock, librarian: Librarian, config: LibrarianConfig, session: Session
 ) -> int:
     """Serve until told to stop; the exit code."""
     import asyncio
@@ -95,21 +77,15 @@ async def _serve(
 
         try:
             async with serving(librarian, member.asking, app.queue.now, ready, config) as served:
-                _announce(app, served.address, as_json=as_json)
-                told = asyncio.create_task(signals.stop.wait())
-                assert member.dispatcher_task is not None
-                ends: list[asyncio.Future[Any]] = [told, member.dispatcher_task]
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                told.cancel()
-                if as_json:
-                    print_event("stopping")
-                else:
-                    note("stopping: waiting for running searches; signal again to stop at once")
+                _announce(app, served.address, session)
+                await signals.wait_or(member.dispatcher_task)
+                waits = "waiting for running searches; signal again to stop at once"
+                session.tell("stopping", f"stopping: {waits}")
                 hasten = asyncio.create_task(_hasten(signals.hasten, served.hasten))
             hasten.cancel()
         finally:
             await member.stop(grace=0)
-    return signals.stopped(as_json=as_json)
+    return signals.stopped(session)
 
 
 async def _hasten(told: asyncio.Event, end: Callable[[], Awaitable[None]]) -> None:
@@ -117,11 +93,9 @@ async def _hasten(told: asyncio.Event, end: Callable[[], Awaitable[None]]) -> No
     await end()
 
 
-def _announce(app: Penstock, address: str, *, as_json: bool) -> None:
+def _announce(app: Penstock, address: str, session: Session) -> None:
     from penstock.config import hide_secrets
 
     url = hide_secrets(app.config.queue)
-    if as_json:
-        print_event("started", address=address, queue=url, pid=os.getpid())
-    else:
-        note(f"penstock librarian serves {address} on {printable(url)}; Ctrl-C to stop")
+    text = f"penstock librarian serves {address} on {printable(url)}; Ctrl-C to stop"
+    session.tell("started", text, address=address, queue=url, pid=os.getpid())

@@ -1,4 +1,4 @@
-"""Imports the app that `MODULE:APP` names, or explains what is wrong."""
+"""Imports the app that `MODULE:APP` names, and optional parts; or explains what is wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,37 @@ from pathlib import Path
 from types import ModuleType
 
 from penstock.app import Penstock
-from penstock.cli.errors import InputError
+from penstock.cli.errors import InputError, UsageError
+from penstock.config import hide_secrets
+from penstock.errors import ConfigError
+
+
+def need_extra(what: str, extra: str, module: str) -> None:
+    """ConfigError unless the extra that `module` imports is installed."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        raise ConfigError(f"{what} needs: pip install 'penstock[{extra}]'") from None
+
+
+def load_for_work(target: str | None, queue: str | None, config: str | None) -> Penstock:
+    """The app that `target` names, or one that knows only the built-in jobs."""
+    if target is None:
+        return Penstock(queue, config_file=config).use("answers")
+    # By way of the environment: the module makes the app, and reads it only while it does.
+    if queue is not None:
+        os.environ["PENSTOCK_QUEUE"] = queue
+    if config is not None:
+        os.environ["PENSTOCK_CONFIG"] = config
+    app = load_app(target)
+    if queue is not None and app.config.queue != queue:
+        raise UsageError(
+            f"{target} sets its queue to {hide_secrets(app.config.queue)}, so --queue "
+            "cannot; leave out --queue, or the URL in Penstock(...)"
+        )
+    return app
 
 
 def load_app(target: str) -> Penstock:
@@ -35,7 +65,7 @@ def load_app(target: str) -> Penstock:
         else f"; it holds no Penstock: add `{name} = Penstock(...)`"
     )
     if not hasattr(module, name):
-        raise InputError(f"{_place(module)} has no {name!r}{hint}")
+        raise InputError(f"{module.__file__ or module.__name__} has no {name!r}{hint}")
     raise InputError(f"{module_name}:{name} is a {type(found).__name__}, not a Penstock{hint}")
 
 
@@ -77,7 +107,3 @@ def _broken(name: str, error: BaseException) -> str:
     frames = [frame for frame in frames if not frame.filename.endswith("importlib/__init__.py")]
     where = f" ({frames[-1].filename} line {frames[-1].lineno})" if frames else ""
     return f"cannot import {name!r}: {type(error).__name__}: {error}{where}"
-
-
-def _place(module: ModuleType) -> str:
-    return module.__file__ or module.__name__

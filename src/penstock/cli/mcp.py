@@ -5,23 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode
-from penstock.cli.options import AppArgument, ConfigOption, QueueOption
+from penstock.cli.options import AppArgument, ConfigOption, QueueOption, flag, option
 from penstock.cli.output import note, print_json
+from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
-from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
-    import asyncio
-
     from penstock.app import Penstock
-    from penstock.cli.stopping import Signals
-    from penstock.engine.orchestrator import JobOrchestrator
     from penstock.mcp.stdio import Pipes
 
 SQLITE = "sqlite:///"
@@ -29,17 +24,11 @@ SQLITE = "sqlite:///"
 
 def run_mcp(
     target: AppArgument = None,
-    tenant: Annotated[
-        str,
-        typer.Option("--tenant", metavar="T", help="Tenant whose tasks and documents are used."),
-    ] = "default",
-    no_workers: Annotated[
-        bool, typer.Option("--no-workers", help="Run no jobs; leave them to other processes.")
-    ] = False,
-    show_config: Annotated[
-        bool,
-        typer.Option("--print-config", help="Print the configuration for an MCP client, and exit."),
-    ] = False,
+    tenant: str = option("T", "Tenant whose tasks and documents are used.", default="default"),
+    no_workers: bool = flag("--no-workers", "Run no jobs; leave them to other processes."),
+    show_config: bool = flag(
+        "--print-config", "Print the configuration for an MCP client, and exit."
+    ),
     log_format: LogFormatOption = None,
     verbose: VerboseOption = False,
     queue: QueueOption = None,
@@ -59,14 +48,11 @@ def run_mcp(
     import asyncio
     import logging
 
-    from penstock.cli.worker import load_for_work
+    from penstock.cli.load_app import load_for_work, need_extra
 
-    try:
-        from penstock.mcp.stdio import Pipes
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError("MCP needs: pip install 'penstock[mcp]'") from None
+    need_extra("MCP", "mcp", "penstock.mcp.stdio")
+    from penstock.mcp.stdio import Pipes
+
     if show_config:
         app = load_for_work(target, queue, config)
         print_json(_client_config(app, target, tenant, config, no_workers=no_workers))
@@ -83,50 +69,31 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
     """Serve until the input ends or told to stop; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
-    from penstock.mcp.draining import Stopping
+    from penstock.cli.stopping import Signals
+    from penstock.cli.worker import start_workers, stop_workers
     from penstock.mcp.server import PenstockMCP
     from penstock.mcp.stdio import Stdio
     from penstock.mcp.tool_view import McpServices
+    from penstock.mcp.waiting import Stopping
     from penstock.model.access import EVERYTHING, Caller
 
     signals, stopping = Signals(), Stopping()
     caller = Caller(tenant, EVERYTHING)
     async with app:
-        orchestrator: JobOrchestrator | None = None
-        if workers:
-            await app.apply_lanes()
-            orchestrator = app.orchestrator()
-            await orchestrator.start()
+        orchestrator = await start_workers(app) if workers else None
         _announce(app, tenant, workers=workers)
         server = PenstockMCP(McpServices(app, lambda request: caller, stopping))
         serving = asyncio.create_task(Stdio(server, stopping, pipes).serve())
-        told = asyncio.create_task(signals.stop.wait())
-        ends: list[asyncio.Future[Any]] = [told, serving]
-        if orchestrator is not None and orchestrator.dispatcher_task is not None:
-            ends.append(orchestrator.dispatcher_task)
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await signals.wait_or(serving, orchestrator.dispatcher_task if orchestrator else None)
         stopping.begin()
         busy = 0 if orchestrator is None else orchestrator.status["busy"]
         note(f"stopping: waiting for {plural(busy, 'running job')}" if busy else "stopping")
-        await _stop(orchestrator, signals, told)
-        await serving
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
-
-
-async def _stop(
-    orchestrator: JobOrchestrator | None, signals: Signals, told: asyncio.Task[Any]
-) -> None:
-    from penstock.cli.worker import stop_workers
-
-    if orchestrator is not None:
         # A client that has closed the input sends a signal when it has waited long enough, and
         # kills what has not gone soon after. By then jobs have to be back in the queue.
-        await stop_workers(orchestrator, signals.hasten if told.done() else signals.stop)
-    told.cancel()
+        hasten = signals.hasten if signals.stop.is_set() else signals.stop
+        await stop_workers(orchestrator, hasten)
+        await serving
+    return signals.stopped(Session())
 
 
 def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
@@ -149,10 +116,8 @@ def _client_config(
     arguments = ["mcp", *([] if target is None else [target])]
     url = app.config.queue
     if url.startswith(SQLITE):
-        arguments += [
-            "--queue",
-            SQLITE + str(Path(url.removeprefix(SQLITE)).expanduser().absolute()),
-        ]
+        path = Path(url.removeprefix(SQLITE)).expanduser().absolute()
+        arguments += ["--queue", f"{SQLITE}{path}"]
     elif hide_secrets(url) == url:
         arguments += ["--queue", url]
     else:

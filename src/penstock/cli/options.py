@@ -1,17 +1,38 @@
-"""Options that several commands share."""
+"""Options that several commands share, and groups of them."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from penstock.cli.errors import UsageError
 from penstock.model.job import PriorityName
 
+if TYPE_CHECKING:
+    from penstock.ports.queue import JobFilter
+
+F = TypeVar("F", bound=Callable[..., Any])
+
 HELP_NAMES = ["-h", "--help"]
+
+
+def option(metavar: str, about: str, *names: str, default: Any = None, **settings: Any) -> Any:
+    """An option with a value; unless `names` are given, it is named like its parameter."""
+    return typer.Option(default, *names, metavar=metavar, help=about, **settings)
+
+
+def flag(name: str, about: str) -> Any:
+    """An option without a value, off by default."""
+    return typer.Option(False, name, help=about)
+
 
 AppArgument = Annotated[
     str | None,
@@ -41,36 +62,15 @@ KindOption = Annotated[
 TenantOption = Annotated[
     str | None, typer.Option("--tenant", metavar="T", help="Only jobs of this tenant.")
 ]
-LogOption = Annotated[
-    str | None, typer.Option("--log", metavar="L", help="Only jobs that report to this log.")
-]
-LaneOption = Annotated[
-    str | None, typer.Option("--lane", metavar="NAME", help="Only jobs in this lane.")
-]
-PriorityOption = Annotated[
-    PriorityName | None, typer.Option("--priority", help="Only jobs of this priority.")
-]
-AfterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--enqueued-after", metavar="TIME", help="Enqueued at or after: 2030-01-31T09:00."
-    ),
-]
-EarlierOption = Annotated[
-    str | None,
-    typer.Option(
-        "--enqueued-before", metavar="TIME", help="Enqueued before: 2030-01-31T09:00Z (UTC)."
-    ),
-]
-OwnerOption = Annotated[
-    str, typer.Option("--tenant", metavar="T", help="Tenant that owns the documents.")
-]
-TaskOwnerOption = Annotated[
-    str, typer.Option("--tenant", metavar="T", help="Tenant that owns the tasks.")
-]
-AnswerOwnerOption = Annotated[
-    str, typer.Option("--tenant", metavar="T", help="Tenant that owns the answers.")
-]
+
+
+def _owner_option(what: str) -> Any:
+    return typer.Option("--tenant", metavar="T", help=f"Tenant that owns the {what}.")
+
+
+OwnerOption = Annotated[str, _owner_option("documents")]
+TaskOwnerOption = Annotated[str, _owner_option("tasks")]
+AnswerOwnerOption = Annotated[str, _owner_option("answers")]
 CollectionOption = Annotated[
     str, typer.Option("--collection", metavar="NAME", help="Collection of the document.")
 ]
@@ -89,14 +89,84 @@ ThousandOption = Annotated[
     int, typer.Option("--limit", metavar="N", min=1, max=1000, help="Maximum number.")
 ]
 BeforeOption = Annotated[
-    str | None,
-    typer.Option("--before", metavar="ID", help="Next page: entries older than this."),
+    str | None, typer.Option("--before", metavar="ID", help="Next page: entries older than this.")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def new_typer(*, epilog: str | None = None) -> typer.Typer:
+@dataclass(slots=True, frozen=True)
+class JobFilters:
+    """Options that choose jobs."""
+
+    kind: KindOption = None
+    tenant: TenantOption = None
+    log: str | None = option("L", "Only jobs that report to this log.")
+    lane: str | None = option("NAME", "Only jobs in this lane.")
+    priority: PriorityName | None = typer.Option(None, help="Only jobs of this priority.")
+    enqueued_after: str | None = option("TIME", "Enqueued at or after: 2030-01-31T09:00.")
+    enqueued_before: str | None = option("TIME", "Enqueued before: 2030-01-31T09:00Z (UTC).")
+
+    @property
+    def where(self) -> JobFilter:
+        from penstock.model.job import Priority
+        from penstock.ports.queue import JobFilter
+
+        after = time_of("--enqueued-after", self.enqueued_after)
+        before = time_of("--enqueued-before", self.enqueued_before)
+        return JobFilter(
+            kind=self.kind,
+            tenant=self.tenant,
+            log=self.log,
+            lane=self.lane,
+            priority=None if self.priority is None else Priority.parse(self.priority),
+            enqueued_after=None if after is None else after.timestamp(),
+            enqueued_before=None if before is None else before.timestamp(),
+        )
+
+
+class Commands(typer.Typer):
+    """A Typer whose commands may take groups of options: a parameter that is a dataclass stands for
+    an option for each of its fields. Such commands have keyword parameters only."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+        register = super().command(name, **settings)
+
+        def decorate(function: F) -> F:
+            register(_with_options(function))
+            return function
+
+        return decorate
+
+
+def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as Typer needs it: with an option in place of each field of a group."""
+    groups: dict[str, Any] = {}
+    parameters = []
+    for one in inspect.signature(function, eval_str=True).parameters.values():
+        if not is_dataclass(one.annotation):
+            parameters.append(one)
+            continue
+        groups[one.name] = one.annotation
+        types = get_type_hints(one.annotation, include_extras=True)
+        parameters += [
+            one.replace(name=field.name, default=field.default, annotation=types[field.name])
+            for field in fields(one.annotation)
+        ]
+
+    @wraps(function)
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        function(**values)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {}  # they are evaluated in the signature
+    return call
+
+
+def new_typer(*, epilog: str | None = None) -> Commands:
     """A Typer without panels, completion and tracebacks of its own."""
-    return typer.Typer(
+    return Commands(
         add_completion=False,
         epilog=epilog,
         # Plain help loads in half the time, and is the same in a pipe and on a terminal.
@@ -106,7 +176,7 @@ def new_typer(*, epilog: str | None = None) -> typer.Typer:
     )
 
 
-def new_group(about: str) -> typer.Typer:
+def new_group(about: str) -> Commands:
     """A Typer for subcommands; alone it shows its help."""
     group = new_typer()
     group.callback(invoke_without_command=True, help=about)(show_help)
@@ -120,18 +190,36 @@ def show_help(ctx: typer.Context) -> None:
         raise typer.Exit
 
 
-def hand_down(ctx: typer.Context, **given: Any) -> None:
+def hand_down(ctx: typer.Context, **options: Any) -> None:
     """Options given before a command are the defaults of those after it."""
-    given = {name: value for name, value in given.items() if value}
+    handed = {name: value for name, value in options.items() if value}
 
     def defaults(group: Any) -> dict[str, Any]:
         return {
-            name: given | (defaults(command) if hasattr(command, "commands") else {})
+            name: handed | (defaults(command) if hasattr(command, "commands") else {})
             for name, command in group.commands.items()
         }
 
-    if given and ctx.invoked_subcommand is not None:
+    if handed and ctx.invoked_subcommand is not None:
         ctx.default_map = defaults(ctx.command)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def need_terminal(deed: str) -> None:
+    """UsageError if nobody sits at a terminal to confirm a deed that cannot be undone."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"{deed} cannot be undone; confirm with --yes")
+
+
+def confirm(question: str, refused: str) -> None:
+    """Ask whoever sits at the terminal; Exit when they say no."""
+    if not typer.confirm(question, err=True):
+        typer.echo(refused, err=True)
+        raise typer.Exit
 
 
 def time_of(option: str, text: str | None) -> datetime | None:
@@ -144,12 +232,6 @@ def time_of(option: str, text: str | None) -> datetime | None:
         raise UsageError(
             f"{option} must be a time such as 2030-01-31T09:00, not {text!r}"
         ) from None
-
-
-def seconds_of(option: str, text: str | None) -> float | None:
-    """The same, in seconds since 1970."""
-    at = time_of(option, text)
-    return None if at is None else at.timestamp()
 
 
 def metadata_of(given: list[str] | None) -> dict[str, Any]:

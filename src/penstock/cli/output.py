@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 from unicodedata import east_asian_width
 
@@ -26,16 +26,28 @@ STATE_STYLES = {
 }
 
 
-class Column(NamedTuple):
-    name: str
-    right: bool = False
-    fit: Literal["whole", "fold", "cut"] = "whole"
-    """What a terminal that is too narrow does to it. Elsewhere every cell is whole."""
-    style: Callable[[str], str | None] = lambda cell: None
+Row = Mapping[str, str]
+"""A row of a table: the text of its cells by column."""
 
 
 def state_style(cell: str) -> str | None:
     return STATE_STYLES.get(cell.split(" ")[0])
+
+
+class Looks(NamedTuple):
+    """How columns look, by their names. Those that are named in neither `fold` nor `cut` are whole
+    also on a terminal that is too narrow; elsewhere every cell is."""
+
+    right: Collection[str] = ()
+    fold: Collection[str] = ()
+    cut: Collection[str] = ()
+    styles: Mapping[str, Callable[[str], str | None]] = {
+        "state": state_style,
+        "status": state_style,
+    }
+
+
+PLAIN = Looks()
 
 
 def is_terminal(stream: IO[str] | None = None) -> bool:
@@ -78,18 +90,20 @@ def note(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def print_table(rows: Sequence[Row], looks: Looks = PLAIN) -> None:
     """A table on a terminal, else aligned text that can be cut and searched."""
     if is_terminal():
-        console().print(rich_table(columns, rows))
+        console().print(rich_table(rows, looks))
         return
-    widths = [max(map(_width, column)) for column in zip(*_all(columns, rows), strict=True)]
-    for row in _all(columns, rows):
-        cells = []
-        for cell, width, column in zip(row, widths, columns, strict=True):
+    names = list(rows[0])
+    cells = [[name.upper() for name in names], *([row[name] for name in names] for row in rows)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        padded = []
+        for cell, width, name in zip(line, widths, names, strict=True):
             blanks = " " * (width - _width(cell))
-            cells.append(blanks + cell if column.right else cell + blanks)
-        say("  ".join(cells).rstrip())
+            padded.append(blanks + cell if name in looks.right else cell + blanks)
+        say("  ".join(padded).rstrip())
 
 
 def _width(cell: str) -> int:
@@ -97,39 +111,25 @@ def _width(cell: str) -> int:
     return len(cell) + sum(east_asian_width(character) in "WF" for character in cell)
 
 
-def _all(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    return [[column.name.upper() for column in columns], *rows]
-
-
-def rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
+def rich_table(rows: Sequence[Row], looks: Looks = PLAIN) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
+    def text(name: str, cell: str) -> Text:
+        fold, style = name in looks.fold, looks.styles.get(name)
+        overflow: Literal["fold", "ellipsis"] = "fold" if fold else "ellipsis"
+        styled = style and style(cell)
+        return Text(cell, style=styled or "", no_wrap=not fold, overflow=overflow)
+
     table = Table(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-        show_edge=False,
-        header_style="bold",
+        box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False, header_style="bold"
     )
-    for column in columns:
-        table.add_column(
-            column.name,
-            justify="right" if column.right else "left",
-            no_wrap=column.fit == "whole",  # the others give way first
-        )
+    for name in rows[0]:
+        whole = name not in looks.fold and name not in looks.cut  # the others give way first
+        table.add_column(name, justify="right" if name in looks.right else "left", no_wrap=whole)
     for row in rows:
-        cells = [
-            Text(
-                cell,
-                style=column.style(cell) or "",
-                no_wrap=column.fit != "fold",
-                overflow="fold" if column.fit == "fold" else "ellipsis",
-            )
-            for cell, column in zip(row, columns, strict=True)
-        ]
-        table.add_row(*cells)
+        table.add_row(*(text(name, cell) for name, cell in row.items()))
     return table
 
 

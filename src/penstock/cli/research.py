@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption, TaskOwnerOption
+from penstock.cli.options import TaskOwnerOption, option
 from penstock.cli.output import is_terminal, note, print_event, say
+from penstock.cli.session import Session
 from penstock.cli.telemetry import at_work
 from penstock.cli.text import duration
 from penstock.model.job import PriorityName
@@ -18,42 +19,23 @@ if TYPE_CHECKING:
 
 
 def research(
+    *,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
-    query: Annotated[
-        list[str] | None,
-        typer.Option("--query", metavar="WORDS", help="Search query; repeatable."),
-    ] = None,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option("--provider", metavar="NAME", help="Only this provider; repeatable."),
-    ] = None,
-    max_results: Annotated[
-        int, typer.Option("--max-results", metavar="N", min=1, help="Maximum results per query.")
-    ] = 10,
-    budget_pages: Annotated[
-        int | None,
-        typer.Option("--budget-pages", metavar="N", min=0, help="Maximum number of pages to read."),
-    ] = None,
-    budget_seconds: Annotated[
-        float | None,
-        typer.Option("--budget-seconds", metavar="S", help="Time limit for searching, in seconds."),
-    ] = None,
-    priority: Annotated[
-        PriorityName, typer.Option("--priority", help="Priority of the searches.")
-    ] = "medium",
-    watch: Annotated[
-        bool | None,
-        typer.Option(
-            "--watch/--no-watch",
-            help="Run it in this process and show progress (default on a terminal), or only "
-            "enqueue it for other processes.",
-            show_default=False,
-        ),
-    ] = None,
+    query: list[str] | None = option("WORDS", "Search query; repeatable."),
+    provider: list[str] | None = option("NAME", "Only this provider; repeatable."),
+    max_results: int = option("N", "Maximum results per query.", default=10, min=1),
+    budget_pages: int | None = option("N", "Maximum number of pages to read.", min=0),
+    budget_seconds: float | None = option("S", "Time limit for searching, in seconds."),
+    priority: PriorityName = typer.Option("medium", help="Priority of the searches."),
+    watch: bool | None = typer.Option(
+        None,
+        "--watch/--no-watch",
+        help="Run it in this process and show progress (default on a terminal), or only "
+        "enqueue it for other processes.",
+        show_default=False,
+    ),
     tenant: TaskOwnerOption = "default",
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    session: Session,
 ) -> None:
     """Search for publications and web pages, and read them.
 
@@ -70,9 +52,7 @@ def research(
     """
     import asyncio
 
-    from penstock.app import Penstock
-
-    app = Penstock(queue, config_file=config).use("research")
+    app = session.app("research")
     queries, providers = query or [question], provider or None
     app.research.check_searches(queries, max_results, providers)  # before a task is made for them
     task = {"budget_pages": budget_pages, "budget_seconds": budget_seconds, "tenant": tenant}
@@ -85,7 +65,7 @@ def research(
     }
     watched = is_terminal() if watch is None else watch
     with at_work("research", app.config.logging):
-        code = asyncio.run(_research(app, question, task, searches, watch=watched, as_json=as_json))
+        code = asyncio.run(_research(app, question, task, searches, session, watch=watched))
     raise typer.Exit(code)
 
 
@@ -94,9 +74,9 @@ async def _research(
     question: str,
     task: dict[str, Any],
     searches: dict[str, Any],
+    session: Session,
     *,
     watch: bool,
-    as_json: bool,
 ) -> int:
     """Queue it, work on it and follow it; the exit code."""
     from penstock.cli.errors import ExitCode
@@ -105,10 +85,10 @@ async def _research(
     async with app:
         made = await app.research.create(question, **task)
         queued = await app.research.queue_searches(made.id, **searches)
-        _announce(queued, watch=watch, as_json=as_json)
+        _announce(queued, watch=watch, as_json=session.as_json)
         if not watch:
             return ExitCode.OK
-        return await work_on(app, made.id, made.tenant, as_json=as_json)
+        return await work_on(app, made.id, made.tenant, as_json=session.as_json)
 
 
 def _announce(queued: Queued, *, watch: bool, as_json: bool) -> None:

@@ -6,16 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import (
-    ConfigOption,
-    JsonOption,
-    MetadataOption,
-    OwnerOption,
-    QueueOption,
-    metadata_of,
-)
+from penstock.cli.options import MetadataOption, OwnerOption, flag, metadata_of, option
 from penstock.cli.output import console, is_terminal, note, print_json, say
-from penstock.cli.session import opened
+from penstock.cli.session import Session
 from penstock.cli.text import printable
 
 if TYPE_CHECKING:
@@ -25,27 +18,15 @@ if TYPE_CHECKING:
 
 
 def search_documents(
+    *,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="Question or keywords.")],
-    collection: Annotated[
-        list[str] | None,
-        typer.Option("--collection", metavar="NAME", help="Only this collection; repeatable."),
-    ] = None,
-    document: Annotated[
-        list[str] | None,
-        typer.Option("--document", metavar="ID", help="Only this document; repeatable."),
-    ] = None,
+    collection: list[str] | None = option("NAME", "Only this collection; repeatable."),
+    document: list[str] | None = option("ID", "Only this document; repeatable."),
     metadata: MetadataOption = None,
     tenant: OwnerOption = "default",
-    limit: Annotated[
-        int,
-        typer.Option("--limit", metavar="N", min=1, max=100, help="Maximum number of passages."),
-    ] = 5,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show how each passage was ranked.")
-    ] = False,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    limit: int = option("N", "Maximum number of passages.", default=5, min=1, max=100),
+    explain: bool = flag("--explain", "Show how each passage was ranked."),
+    session: Session,
 ) -> None:
     """Find the passages of documents that answer a question.
 
@@ -53,7 +34,7 @@ def search_documents(
     keywords only, and the output says so. Personal data in the question is not searched for: it
     was masked before anything was stored.
     """
-    with opened(queue, config, "documents") as (app, run):
+    with session.opened("documents") as (app, run):
         result = run(
             app.documents.search(
                 question,
@@ -64,7 +45,7 @@ def search_documents(
                 limit=limit,
             )
         )
-    if as_json:
+    if session.as_json:
         print_json(result)
         return
     if result.note:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.intake import need_kafka
-from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_event
+from penstock.cli.options import AppArgument, flag, given, option
+from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
-from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -24,32 +22,17 @@ if TYPE_CHECKING:
 
 
 def run_server(
+    *,
     target: AppArgument = None,
-    host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="ADDRESS", help="Address to listen on. [127.0.0.1]"),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="Port; 0 picks a free one. [8321]"
-        ),
-    ] = None,
-    no_workers: Annotated[
-        bool, typer.Option("--no-workers", help="Run no jobs; leave them to other processes.")
-    ] = False,
-    allow_anonymous: Annotated[
-        bool,
-        typer.Option(
-            "--allow-anonymous",
-            help="Accept requests without a key from every user of this machine.",
-        ),
-    ] = False,
+    host: str | None = option("ADDRESS", "Address to listen on. [127.0.0.1]"),
+    port: int | None = option("N", "Port; 0 picks a free one. [8321]", min=0, max=65535),
+    no_workers: bool = flag("--no-workers", "Run no jobs; leave them to other processes."),
+    allow_anonymous: bool = flag(
+        "--allow-anonymous", "Accept requests without a key from every user of this machine."
+    ),
     log_format: LogFormatOption = None,
     verbose: VerboseOption = False,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    session: Session,
 ) -> None:
     """Serve the HTTP API and the dashboard, with workers in the same process.
 
@@ -64,24 +47,17 @@ def run_server(
     import asyncio
     import logging
 
-    from penstock.cli.worker import load_for_work
+    from penstock.cli.load_app import load_for_work, need_extra
 
-    try:
-        import penstock.server.run  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError("the server needs: pip install 'penstock[server]'") from None
-    app = load_for_work(target, queue, config).use("answers", "keys")
+    need_extra("the server", "server", "penstock.server.run")
+    app = load_for_work(target, session.queue, session.config).use("answers", "keys")
     pass_on_uploads(app)
-    given: dict[str, Any] = {"host": host, "port": port, "allow_anonymous": allow_anonymous or None}
-    server = replace(
-        app.config.server, **{name: value for name, value in given.items() if value is not None}
-    )
-    for documents in ("uvicorn", "mcp"):
-        logging.getLogger(documents).setLevel(logging.WARNING)
+    settings = given(host=host, port=port, allow_anonymous=allow_anonymous or None)
+    server = replace(app.config.server, **settings)
+    for library in ("uvicorn", "mcp"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     with telemetry("penstock-server", app.config.logging, log_format, verbose=verbose):
-        code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
+        code = asyncio.run(_serve(app, server, session, workers=not no_workers))
     raise typer.Exit(code)
 
 
@@ -89,17 +65,20 @@ def pass_on_uploads(app: Penstock) -> None:
     """To Kafka, where that is configured."""
     if app.config.intake.kafka.produce is None:
         return
-    need_kafka("intake.kafka.produce")
+    from penstock.cli.load_app import need_extra
+
+    need_extra("intake.kafka.produce", "kafka", "penstock.intake.run")
     from penstock.intake.produce import UploadProducer
 
     app.documents.hand_over(UploadProducer(app.config.intake.kafka))
 
 
-async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json: bool) -> int:
+async def _serve(app: Penstock, config: ServerConfig, session: Session, *, workers: bool) -> int:
     """Serve until told to stop; the exit code."""
     import asyncio
 
     from penstock.cli.stopping import Signals
+    from penstock.cli.worker import start_workers, stop_workers
     from penstock.server.draining import Draining
     from penstock.server.run import bind, listening
 
@@ -107,34 +86,20 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
     # First of all: where that is not to be, nothing is made and nothing started.
     with bind(config) as bound:
         async with app:
-            orchestrator: JobOrchestrator | None = None
             async with listening(app, config, draining, bound) as serving:
-                if workers:
-                    await app.apply_lanes()
-                    orchestrator = app.orchestrator()
-                    await orchestrator.start()
-                _announce(app, serving.address, workers=workers, as_json=as_json)
-                told = asyncio.create_task(signals.stop.wait())
-                ends: list[asyncio.Future[Any]] = [told, serving.done]
-                if orchestrator is not None and orchestrator.dispatcher_task is not None:
-                    ends.append(orchestrator.dispatcher_task)
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                told.cancel()
+                orchestrator = await start_workers(app) if workers else None
+                _announce(app, serving.address, session, workers=workers)
+                await signals.wait_or(
+                    serving.done, orchestrator.dispatcher_task if orchestrator else None
+                )
                 draining.begin()
-                _say_stopping(orchestrator, as_json=as_json)
+                _say_stopping(orchestrator, session)
                 hasten = asyncio.create_task(_hasten(signals, serving))
                 # Workers stop taking jobs at once: no request waits for one any more.
-                stopping = asyncio.create_task(_stop(orchestrator, signals))
+                stopping = asyncio.create_task(stop_workers(orchestrator, signals.hasten))
             await stopping
             hasten.cancel()
-    return signals.stopped(as_json=as_json)
-
-
-async def _stop(orchestrator: JobOrchestrator | None, signals: Signals) -> None:
-    from penstock.cli.worker import stop_workers
-
-    if orchestrator is not None:
-        await stop_workers(orchestrator, signals.hasten)
+    return signals.stopped(session)
 
 
 async def _hasten(signals: Signals, serving: HttpServing) -> None:
@@ -142,25 +107,18 @@ async def _hasten(signals: Signals, serving: HttpServing) -> None:
     serving.hasten()
 
 
-def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> None:
+def _announce(app: Penstock, address: str, session: Session, *, workers: bool) -> None:
     from penstock.config import hide_secrets
 
     url = hide_secrets(app.config.queue)
     count = app.config.engine.max_workers if workers else 0
-    if as_json:
-        print_event("started", address=address, queue=url, max_workers=count, pid=os.getpid())
-    else:
-        what = plural(count, "worker") if workers else "no workers"
-        note(f"penstock serves {address} on {printable(url)}, with {what}; Ctrl-C to stop")
+    what = plural(count, "worker") if workers else "no workers"
+    text = f"penstock serves {address} on {printable(url)}, with {what}; Ctrl-C to stop"
+    facts = {"address": address, "queue": url, "max_workers": count, "pid": os.getpid()}
+    session.tell("started", text, **facts)
 
 
-def _say_stopping(orchestrator: JobOrchestrator | None, *, as_json: bool) -> None:
+def _say_stopping(orchestrator: JobOrchestrator | None, session: Session) -> None:
     running = 0 if orchestrator is None else orchestrator.status["busy"]
-    if as_json:
-        print_event("stopping", running=running)
-    elif running:
-        note(
-            f"stopping: waiting for {plural(running, 'running job')}; signal again to stop at once"
-        )
-    else:
-        note("stopping")
+    waits = f"waiting for {plural(running, 'running job')}; signal again to stop at once"
+    session.tell("stopping", f"stopping: {waits}" if running else "stopping", running=running)

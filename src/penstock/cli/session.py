@@ -1,12 +1,15 @@
-"""Opens a queue for the duration of one command."""
+"""The options that every command takes: which queue, which settings, and JSON or text."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.cli.errors import QueueMissing
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.output import note, print_event, print_json, say
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -21,29 +24,72 @@ class Runner(Protocol):
     def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> T: ...
 
 
-@contextmanager
-def opened(
-    queue: str | None,
-    config: str | None,
-    *services: Service,
-    create: bool = False,
-) -> Iterator[tuple[Penstock, Runner]]:
-    """The app, which uses these services, and a way to call it. Unless `create`, QueueMissing when
-    there is no queue yet: looking at a queue must not make one."""
-    import asyncio
+@dataclass(slots=True, frozen=True)
+class Session:
+    """One run of a command."""
 
-    from penstock.app import Penstock
+    queue: QueueOption = None
+    config: ConfigOption = None
+    as_json: JsonOption = False
 
-    app = Penstock(queue, config_file=config).use(*services)
-    with asyncio.Runner() as runner:
-        if not create and not runner.run(app.queue.exists()):
-            place = app.queue.url.removeprefix("sqlite:///")
-            raise QueueMissing(
-                f"no queue at {place}; nothing has been enqueued yet. "
-                "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
-            )
-        runner.run(app.__aenter__())
-        try:
-            yield app, runner.run
-        finally:
-            runner.run(app.__aexit__(None, None, None))
+    def app(self, *services: Service) -> Penstock:
+        """An app of no module, which uses these services."""
+        from penstock.app import Penstock
+
+        return Penstock(self.queue, config_file=self.config).use(*services)
+
+    @contextmanager
+    def opened(self, *services: Service, create: bool = False) -> Iterator[tuple[Penstock, Runner]]:
+        """The app, connected, and a way to call it. Unless `create`, QueueMissing when there is no
+        queue yet: looking at a queue must not make one."""
+        import asyncio
+
+        app = self.app(*services)
+        with asyncio.Runner() as runner:
+            if not create and not runner.run(app.queue.exists()):
+                place = app.queue.url.removeprefix("sqlite:///")
+                raise QueueMissing(
+                    f"no queue at {place}; nothing has been enqueued yet. "
+                    "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
+                )
+            runner.run(app.__aenter__())
+            try:
+                yield app, runner.run
+            finally:
+                runner.run(app.__aexit__(None, None, None))
+
+    def show(self, value: Any, *lines: str) -> None:
+        """Print `value` as JSON, or `lines` for people."""
+        if self.as_json:
+            print_json(value)
+        else:
+            for line in lines:
+                say(line)
+
+    def tell(self, event: str, text: str, view: Any = None, /, **more: Any) -> None:
+        """Report what goes on: an event as a line of JSON, or `text` on stderr."""
+        if self.as_json:
+            print_event(event, view, **more)
+        else:
+            note(text)
+
+    def show_list(
+        self,
+        found: Sequence[T],
+        table: Callable[[Sequence[T]], None],
+        nothing: str,
+        *,
+        line: Callable[[T], Any] | None = None,
+        limit: int | None = None,
+        cursor: str = "id",
+    ) -> None:
+        """Print a list: as JSON, each item by `line`; for people as a `table`, or `nothing` on
+        stderr. With `limit` items there may be a next page, from the last one's `cursor` on."""
+        if self.as_json:
+            print_json(found if line is None else [line(one) for one in found])
+        elif not found:
+            note(nothing)
+        else:
+            table(found)
+            if len(found) == limit:
+                note(f"there may be more: --before {getattr(found[-1], cursor)}")

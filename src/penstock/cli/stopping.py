@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from penstock.cli.errors import ExitCode
-from penstock.cli.output import note, print_event
+from penstock.cli.session import Session
 
 HASTE_SECONDS = 2.0
 """After a second signal, how long the process may take to end."""
@@ -60,13 +60,19 @@ class Signals:
         except RuntimeError:  # the loop is closed: the process is ending anyway
             return
 
-    def stopped(self, *, as_json: bool, said: str = "", **told: Any) -> ExitCode:
-        """The exit code of a process that has done its work, which is told."""
+    async def wait_or(self, *ends: asyncio.Future[Any] | None) -> None:
+        """Wait for the first signal, or until one of these is done."""
+        told = asyncio.create_task(self.stop.wait())
+        waiting = [told, *(end for end in ends if end is not None)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            told.cancel()
+
+    def stopped(self, session: Session, text: str = "stopped", /, **more: Any) -> ExitCode:
+        """Report that the process has done its work; its exit code."""
         code = ExitCode.INTERRUPTED if self.hasten.is_set() else ExitCode.OK
-        if as_json:
-            print_event("stopped", exit_code=int(code), **told)
-        else:
-            note(f"stopped: {said}" if said else "stopped")
+        session.tell("stopped", text, exit_code=int(code), **more)
         exit_after(EXIT_SECONDS, code)
         return code
 

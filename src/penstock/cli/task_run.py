@@ -33,11 +33,10 @@ async def work_on(app: Penstock, task_id: str, tenant: str, *, as_json: bool) ->
     try:
         async with working(app, KINDS):
             following = asyncio.create_task(_follow(app, task_id, tenant, show))
-            told = asyncio.create_task(signals.stop.wait())
             try:
-                await asyncio.wait([following, told], return_when=asyncio.FIRST_COMPLETED)
+                await signals.wait_or(following)
             finally:
-                await end_tasks([task for task in (following, told) if not task.done()])
+                await end_tasks([following])
     finally:
         show.close()
     interrupted = following.cancelled()

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import (
-    Column,
+    Looks,
     console,
     is_terminal,
     print_fields,
     print_table,
     say,
-    state_style,
 )
 from penstock.cli.text import age, duration, moment, plural, printable
 
@@ -25,18 +24,17 @@ PAGES = {"read": "read", "waiting": "reading", "failed": "read failed", "none": 
 
 
 def print_tasks(tasks: Sequence[TaskLine]) -> None:
-    columns = [
-        Column("id"),
-        Column("status", style=state_style),
-        Column("searches", right=True),
-        Column("age", right=True),
-        Column("question", fit="cut"),
-    ]
     rows = [
-        [one.task_id, str(one.status), one.progress, age(one.created_at), printable(one.question)]
+        {
+            "id": one.task_id,
+            "status": str(one.status),
+            "searches": one.progress,
+            "age": age(one.created_at),
+            "question": printable(one.question),
+        }
         for one in tasks
     ]
-    print_table(columns, rows)
+    print_table(rows, Looks(right=["searches", "age"], cut=["question"]))
 
 
 def print_task(view: TaskView) -> None:
@@ -63,18 +61,17 @@ def print_task(view: TaskView) -> None:
 
 
 def print_searches(view: TaskView) -> None:
-    columns = [
-        Column("search", right=True),
-        Column("state", style=state_style),
-        Column("found", right=True),
-        Column("query", fit="cut"),
-        Column("remark", fit="cut"),
-    ]
     rows = [
-        [str(one.number), one.state, f"{one.found:,}", printable(one.query), remark(one.reason)]
+        {
+            "search": str(one.number),
+            "state": one.state,
+            "found": f"{one.found:,}",
+            "query": printable(one.query),
+            "remark": remark(one.reason),
+        }
         for one in view.searches
     ]
-    print_table(columns, rows)
+    print_table(rows, Looks(right=["search", "found"], cut=["query", "remark"]))
 
 
 def remark(reason: str | None) -> str:

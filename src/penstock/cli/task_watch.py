@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.cli.output import STATE_STYLES, console, is_terminal, note, print_event, say
 from penstock.cli.task_view import PAGES, budget, remark, results, title_of, trouble
@@ -21,14 +21,6 @@ TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+-]+")
 WORK_STYLES = {"read": "green", "waiting": "yellow", "failed": "red", "none": ""}
 AROUND = 12
 """Lines of the screen that are not for searches."""
-
-
-class TaskDisplay(Protocol):
-    def look(self, view: TaskView) -> None:
-        """Told how the task stands, again and again."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class TaskNews(NamedTuple):
@@ -68,10 +60,17 @@ def _key(work: Work) -> str:
     return work.doi or work.arxiv_id or work.url
 
 
-class JsonShow:
+class TaskDisplay:
     def __init__(self) -> None:
         self._seen = ShownTask()
 
+    def look(self, view: TaskView) -> None:
+        """Told how the task stands, again and again."""
+
+    def close(self) -> None: ...
+
+
+class JsonShow(TaskDisplay):
     def look(self, view: TaskView) -> None:
         news = self._seen.news(view)
         for search in news.searches:
@@ -83,15 +82,12 @@ class JsonShow:
         if news.waiting_for:
             print_event("waiting", waiting_for=news.waiting_for)
 
-    def close(self) -> None:
-        """Nothing was opened."""
 
-
-class LineShow:
+class LineShow(TaskDisplay):
     """A line when a search changes its state, for each result and for each error."""
 
     def __init__(self) -> None:
-        self._seen = ShownTask()
+        super().__init__()
         self._states: dict[str, str] = {}
         self._waits: set[str] = set()
 
@@ -117,9 +113,6 @@ class LineShow:
         self._waits.add(reason)
         return new
 
-    def close(self) -> None:
-        """Nothing was opened."""
-
 
 def _outcome(search: SearchView) -> str:
     found = f"  {plural(search.found, 'result')}" if search.state == "completed" else ""
@@ -127,14 +120,14 @@ def _outcome(search: SearchView) -> str:
     return f"{printable(search.query)}{found}{why}"
 
 
-class LiveShow:
+class LiveShow(TaskDisplay):
     """Searches, the newest results, errors, what is waited for and what is left of the budget."""
 
     def __init__(self) -> None:
         from rich.live import Live
 
+        super().__init__()
         self._began = time.monotonic()
-        self._seen = ShownTask()
         self._newest: dict[str, Work] = {}
         self._screen = console()
         self._live = Live(console=self._screen, auto_refresh=False, transient=True)

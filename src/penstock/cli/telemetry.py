@@ -23,13 +23,11 @@ FLUSH_SECONDS = 2.0
 """How long a stop waits for a collector to take the last spans."""
 
 LogFormatOption = Annotated[
-    str | None,
-    typer.Option("--log-format", metavar="text|json", help="Log format."),
+    str | None, typer.Option("--log-format", metavar="text|json", help="Log format.")
 ]
 
 VerboseOption = Annotated[
-    bool,
-    typer.Option("-v", "--verbose", help="Log more, including tracebacks of failed jobs."),
+    bool, typer.Option("-v", "--verbose", help="Log more, including tracebacks of failed jobs.")
 ]
 
 

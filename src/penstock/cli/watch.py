@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.app import Penstock
 from penstock.cli.job_view import about, summary
-from penstock.cli.output import (
-    STATE_STYLES,
-    console,
-    is_terminal,
-    note,
-    print_json_line,
-    say,
-)
+from penstock.cli.output import STATE_STYLES, console, is_terminal, note, print_json_line, say
 from penstock.cli.text import age, plural
 from penstock.errors import JobNotFound, QueueUnavailable
 from penstock.model.job import Job, JobState
@@ -100,10 +93,7 @@ async def looks(look: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
 
 @contextmanager
 def _shown(
-    table: Callable[[T, int], RenderableType],
-    lines: Callable[[bool], Show[T]],
-    *,
-    as_json: bool,
+    table: Callable[[T, int], RenderableType], lines: Callable[[bool], Show[T]], *, as_json: bool
 ) -> Iterator[Show[T]]:
     """A function that shows the newest state of what is watched."""
     if as_json or not is_terminal():
@@ -186,8 +176,8 @@ def _counts_table(counts: Sequence[KindCounts], room: int) -> RenderableType:
     from rich.text import Text
 
     from penstock.cli.output import rich_table
-    from penstock.cli.status import counts_rows
+    from penstock.cli.status import counts_table
 
-    columns, rows = counts_rows(counts)
-    table = rich_table(columns, rows[-max(room, 2) :])
+    rows, looks = counts_table(counts)
+    table = rich_table(rows[-max(room, 2) :], looks)
     return Group(table, Text("Ctrl-C stops watching; the jobs continue.", style="dim"))

@@ -6,13 +6,13 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.errors import UsageError
-from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_event
+from penstock.cli.options import AppArgument, flag, given, option
+from penstock.cli.output import note
+from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 
@@ -30,39 +30,17 @@ unspent."""
 
 
 def run_worker(
+    *,
     target: AppArgument = None,
-    drain: Annotated[
-        bool,
-        typer.Option(
-            "--drain", help="Exit when no jobs of these kinds remain, including scheduled ones."
-        ),
-    ] = False,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kinds", metavar="PATTERN", help="Only these kinds: 'ingest.*,fetch'; repeatable."
-        ),
-    ] = None,
-    max_workers: Annotated[
-        int | None,
-        typer.Option(
-            "--max-workers", metavar="N", min=1, help="Maximum number of concurrent jobs."
-        ),
-    ] = None,
-    grace: Annotated[
-        float | None,
-        typer.Option(
-            "--grace",
-            metavar="S",
-            min=0,
-            help="Grace period in seconds for running jobs at a stop.",
-        ),
-    ] = None,
+    drain: bool = flag(
+        "--drain", "Exit when no jobs of these kinds remain, including scheduled ones."
+    ),
+    kinds: list[str] | None = option("PATTERN", "Only these kinds: 'ingest.*,fetch'; repeatable."),
+    max_workers: int | None = option("N", "Maximum number of concurrent jobs.", min=1),
+    grace: float | None = option("S", "Grace period in seconds for running jobs at a stop.", min=0),
     log_format: LogFormatOption = None,
     verbose: VerboseOption = False,
-    queue: QueueOption = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
+    session: Session,
 ) -> None:
     """Run jobs in this process.
 
@@ -75,88 +53,69 @@ def run_worker(
     """
     import asyncio
 
-    app = load_for_work(target, queue, config)
-    settings: dict[str, Any] = {"max_workers": max_workers, "grace_seconds": grace}
-    given = {name: value for name, value in settings.items() if value is not None}
+    from penstock.cli.load_app import load_for_work
+
+    app = load_for_work(target, session.queue, session.config)
+    settings = given(max_workers=max_workers, grace_seconds=grace)
     app.config = replace(
         app.config,
-        engine=replace(app.config.engine, **given),
-        sources={**app.config.sources, **{f"engine.{name}": "argument" for name in given}},
+        engine=replace(app.config.engine, **settings),
+        sources={**app.config.sources, **{f"engine.{name}": "argument" for name in settings}},
     )
     patterns = [part.strip() for item in kinds or () for part in item.split(",") if part.strip()]
     with telemetry("penstock-worker", app.config.logging, log_format, verbose=verbose):
-        code = asyncio.run(_serve(app, patterns or None, drain=drain, as_json=as_json))
+        code = asyncio.run(_serve(app, patterns or None, session, drain=drain))
     raise typer.Exit(code)
 
 
-def load_for_work(target: str | None, queue: str | None, config: str | None) -> Penstock:
-    """The app that `target` names, or one that knows only the built-in jobs."""
-    from penstock.app import Penstock
-    from penstock.cli.load_app import load_app
-    from penstock.config import hide_secrets
-
-    if target is None:
-        return Penstock(queue, config_file=config).use("answers")
-    # By way of the environment: the module makes the app, and reads it only while it does.
-    if queue is not None:
-        os.environ["PENSTOCK_QUEUE"] = queue
-    if config is not None:
-        os.environ["PENSTOCK_CONFIG"] = config
-    app = load_app(target)
-    if queue is not None and app.config.queue != queue:
-        raise UsageError(
-            f"{target} sets its queue to {hide_secrets(app.config.queue)}, so --queue "
-            "cannot; leave out --queue, or the URL in Penstock(...)"
-        )
-    return app
-
-
 async def _serve(
-    app: Penstock, patterns: Sequence[str] | None, *, drain: bool, as_json: bool
+    app: Penstock, patterns: Sequence[str] | None, session: Session, *, drain: bool
 ) -> int:
     """Run jobs until told to stop or drained; the exit code."""
     import asyncio
 
+    from penstock.aio import end_tasks
     from penstock.cli.stopping import Signals
 
     handlers = app.handlers if patterns is None else app.handlers.matching(patterns)
     signals = Signals()
     async with app:
-        await app.apply_lanes()
-        orchestrator = app.orchestrator(kinds=patterns)
-        await orchestrator.start()
-        _announce(app, sorted(handlers), as_json=as_json)
-        assert orchestrator.dispatcher_task is not None
-        told = asyncio.create_task(signals.stop.wait())
-        ends: list[asyncio.Future[Any]] = [told, orchestrator.dispatcher_task]
-        if drain:
-            ends.append(asyncio.create_task(_drained(app, list(handlers))))
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if told.done():
-            _say_stopping(orchestrator, app.config.engine.grace_seconds, as_json=as_json)
+        orchestrator = await start_workers(app, patterns)
+        _announce(app, sorted(handlers), session)
+        drained = asyncio.create_task(_drained(app, list(handlers))) if drain else None
+        await signals.wait_or(orchestrator.dispatcher_task, drained)
+        if signals.stop.is_set():
+            _say_stopping(orchestrator, app.config.engine.grace_seconds, session)
         await stop_workers(orchestrator, signals.hasten)
-        for end in ends:
-            end.cancel()
-        await asyncio.gather(*ends, return_exceptions=True)
-    return signals.stopped(as_json=as_json)
+        if drained is not None:
+            await end_tasks([drained])
+    return signals.stopped(session)
+
+
+async def start_workers(app: Penstock, kinds: Sequence[str] | None = None) -> JobOrchestrator:
+    """Workers for these kinds, or all that the app handles."""
+    await app.apply_lanes()
+    orchestrator = app.orchestrator(kinds=kinds)
+    await orchestrator.start()
+    return orchestrator
 
 
 @asynccontextmanager
 async def working(app: Penstock, kinds: Sequence[str]) -> AsyncIterator[None]:
     """Workers for these kinds in the process of a command, as long as the block lasts."""
-    await app.apply_lanes()
-    orchestrator = app.orchestrator(kinds=kinds)
-    await orchestrator.start()
+    orchestrator = await start_workers(app, kinds)
     try:
         yield
     finally:
         await orchestrator.stop(grace=min(GRACE_SECONDS, app.config.engine.grace_seconds))
 
 
-async def stop_workers(orchestrator: JobOrchestrator, hasten: asyncio.Event) -> None:
-    """Stop gracefully, or at once when `hasten` is set."""
+async def stop_workers(orchestrator: JobOrchestrator | None, hasten: asyncio.Event) -> None:
+    """Stop them, if there are any, gracefully, or at once when `hasten` is set."""
     import asyncio
 
+    if orchestrator is None:
+        return
     stopping = asyncio.create_task(orchestrator.stop())
     hastened = asyncio.create_task(hasten.wait())
     await asyncio.wait([stopping, hastened], return_when=asyncio.FIRST_COMPLETED)
@@ -188,27 +147,23 @@ async def _drained(app: Penstock, kinds: Sequence[str]) -> None:
         listener.close()
 
 
-def _announce(app: Penstock, kinds: Sequence[str], *, as_json: bool) -> None:
+def _announce(app: Penstock, kinds: Sequence[str], session: Session) -> None:
     from penstock.config import hide_secrets
 
     url, workers = hide_secrets(app.config.queue), app.config.engine.max_workers
-    if as_json:
-        print_event("started", queue=url, kinds=kinds, max_workers=workers, pid=os.getpid())
-    else:
-        note(
-            f"penstock worker {os.getpid()} on {printable(url)}: "
-            f"{plural(workers, 'worker')} for {', '.join(kinds)}"
-        )
+    session.tell(
+        "started",
+        f"penstock worker {os.getpid()} on {printable(url)}: "
+        f"{plural(workers, 'worker')} for {', '.join(kinds)}",
+        queue=url,
+        kinds=kinds,
+        max_workers=workers,
+        pid=os.getpid(),
+    )
 
 
-def _say_stopping(orchestrator: JobOrchestrator, grace: float, *, as_json: bool) -> None:
+def _say_stopping(orchestrator: JobOrchestrator, grace: float, session: Session) -> None:
     running = orchestrator.status["busy"]
-    if as_json:
-        print_event("stopping", grace_seconds=grace, running=running)
-    elif running:
-        note(
-            f"stopping: waiting up to {grace:g} s for {plural(running, 'running job')}; "
-            "signal again to stop at once"
-        )
-    else:
-        note("stopping")
+    waits = f"waiting up to {grace:g} s for {plural(running, 'running job')}"
+    text = f"stopping: {waits}; signal again to stop at once" if running else "stopping"
+    session.tell("stopping", text, grace_seconds=grace, running=running)

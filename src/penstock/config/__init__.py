@@ -57,10 +57,7 @@ def load(
     config = read_section(Config, Located(given, str(path)), sources)
     if "browser" in sources:
         # The lane `browser` gets as many places as there are tabs, unless it is told how many.
-        own_lanes["browser"] = {
-            "max_parallel": config.browser.tabs,
-            **own_lanes.get("browser", {}),
-        }
+        own_lanes["browser"] = {"max_parallel": config.browser.tabs, **own_lanes.get("browser", {})}
         sources.setdefault("lanes.browser.max_parallel", sources["browser"])
     resolve({**own_lanes, **(lanes or {})}, environment, sources)
     engine = replace(config.engine, outbound=config.outbound, logging=config.logging)

@@ -1,15 +1,20 @@
-"""Runs all checks concurrently, each with a time limit; a failure of one hides no other."""
+"""Runs all checks concurrently, each with a time limit; a failure of one hides no other.
+
+A new check is a function in `CHECKS`, which has the order of the report.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.config import DEFAULT_FILE, load
-from penstock.doctor.checks import CHECKS, Check
+from penstock.doctor import databases, disk, documents, models, services, settings
+from penstock.doctor import queue as work
 from penstock.doctor.context import Case, DiskLimits
 from penstock.doctor.diagnosis import Diagnosis, broken, skipped
 from penstock.errors import ConfigError
@@ -76,3 +81,29 @@ def _without_secrets(findings: list[Diagnosis], secrets: Iterable[str]) -> list[
             for one in findings
         ]
     return findings
+
+
+class Check(NamedTuple):
+    part: str
+    """What is said to be broken if the check itself comes to nothing."""
+    look: Callable[[Case], Awaitable[list[Diagnosis]]]
+
+
+CHECKS = (
+    Check("config", settings.look_at_config),
+    Check("settings", settings.look_at_conflicts),
+    Check("extras", settings.look_at_extras),
+    Check("queue", databases.look_at_queue),
+    Check("store", databases.look_at_store),
+    Check("data folders", disk.look),
+    Check("blobs", documents.look_at_blobs),
+    Check("embedder", documents.look_at_embedder),
+    Check("scans", documents.look_at_scans),
+    Check("models", models.look),
+    Check("librarian", services.look_at_librarian),
+    Check("browser", services.look_at_browser),
+    Check("search providers", services.look_at_providers),
+    Check("kafka", services.look_at_kafka),
+    Check("server", services.look_at_server),
+    Check("work", work.look),
+)

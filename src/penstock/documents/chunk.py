@@ -212,10 +212,7 @@ class _Cuts:
         high = bisect_right(self._sums, total - overlap + slack, lo=low, hi=end)
         candidates = sorted(
             range(low, max(high, low + 1)),
-            key=lambda at: (
-                -self._strengths[at],
-                abs(total - self._sums[at] - overlap),
-            ),
+            key=lambda at: (-self._strengths[at], abs(total - self._sums[at] - overlap)),
         )
         counted = ((abs(self._tokens(at, end) - overlap), at) for at in candidates)
         off, at = next(counted)

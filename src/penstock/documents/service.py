@@ -220,7 +220,7 @@ class Documents:
         self,
         source: Source,
         *,
-        id: str | None = None,  # noqa: A002 (what users call it)
+        id: str | None = None,
         collection: str = DEFAULT_COLLECTION,
         title: str = "",
         origin: str = "",
@@ -243,7 +243,7 @@ class Documents:
         self.check()
         if isinstance(source, Path):
             origin = origin or str(source)
-            id = id or source.name  # noqa: A001
+            id = id or source.name
         names = self._names
         try:
             # All is checked before a byte is stored. The id is a stand-in where the content is it.
@@ -275,7 +275,7 @@ class Documents:
         self,
         url: str,
         *,
-        id: str | None = None,  # noqa: A002
+        id: str | None = None,
         collection: str = DEFAULT_COLLECTION,
         title: str = "",
         metadata: Mapping[str, Any] | None = None,
@@ -301,11 +301,7 @@ class Documents:
             check(address, self._remote.allow)
         ref = await self._ref(tenant, collection, id or name_of(address))
         known, title, source = await self._tools.masked(
-            lambda: (
-                names.metadata(metadata or {}),
-                names.text(title),
-                names.text(shown(address)),
-            ),
+            lambda: (names.metadata(metadata or {}), names.text(title), names.text(shown(address))),
             _size(title, url, metadata=metadata),
         )
         blob = await Request(address.url, title, endpoint).keep(self._tools.blobs)
@@ -336,7 +332,7 @@ class Documents:
 
     async def begin(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         collection: str = DEFAULT_COLLECTION,
         generation: int,
@@ -377,7 +373,7 @@ class Documents:
 
     async def retry(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         collection: str = DEFAULT_COLLECTION,
         tenant: str = "default",
@@ -403,11 +399,7 @@ class Documents:
         return await self.get(id, collection=collection, tenant=tenant)  # somebody was faster
 
     def ref(
-        self,
-        id: str,  # noqa: A002
-        *,
-        collection: str = DEFAULT_COLLECTION,
-        tenant: str = "default",
+        self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> DocumentRef:
         """What a document of this name is stored under: the same, unless the name was masked."""
         return self._names.ref(tenant, collection, id)
@@ -429,11 +421,7 @@ class Documents:
         return self._names.text(text)
 
     async def get(
-        self,
-        id: str,  # noqa: A002
-        *,
-        collection: str = DEFAULT_COLLECTION,
-        tenant: str = "default",
+        self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> Document:
         return await self._get(await self._ref(tenant, collection, id))
 
@@ -448,7 +436,7 @@ class Documents:
 
     async def wait(
         self,
-        id: str,  # noqa: A002
+        id: str,
         *,
         collection: str = DEFAULT_COLLECTION,
         tenant: str = "default",
@@ -484,22 +472,13 @@ class Documents:
             where = collection
             collection = await self._tools.masked(lambda: self._names.collection(where))
         return await self._tools.documents.documents(
-            tenant,
-            collection=collection,
-            states=states,
-            limit=limit,
-            before=before,
+            tenant, collection=collection, states=states, limit=limit, before=before
         )
 
-    async def collections_of(
-        self,
-        id: str | None = None,  # noqa: A002
-        *,
-        tenant: str = "default",
-    ) -> list[str]:
+    async def collections_of(self, id: str | None = None, *, tenant: str = "default") -> list[str]:
         """Names of the collections that have documents, or the document of that id."""
         if id is not None:
-            id = (await self._ref(tenant, DEFAULT_COLLECTION, id)).id  # noqa: A001 (as it is stored)
+            id = (await self._ref(tenant, DEFAULT_COLLECTION, id)).id
         return await self._tools.documents.collections(tenant, id)
 
     async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
@@ -507,22 +486,14 @@ class Documents:
         return await self._tools.documents.in_progress(tenant, collections)
 
     async def chunks(
-        self,
-        id: str,  # noqa: A002
-        *,
-        collection: str = DEFAULT_COLLECTION,
-        tenant: str = "default",
+        self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> list[StoredChunk]:
         """The indexed chunks of a document, in order."""
         document = await self.get(id, collection=collection, tenant=tenant)
         return await self._tools.documents.chunks(document.ref)
 
     async def delete(
-        self,
-        id: str,  # noqa: A002
-        *,
-        collection: str = DEFAULT_COLLECTION,
-        tenant: str = "default",
+        self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> None:
         """Delete a document, in any state."""
         ref = await self._ref(tenant, collection, id)

@@ -16,8 +16,7 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.listeners import CancelListener, ReadyListener
-from penstock.engine.loop_lag import LoopLag
-from penstock.engine.loop_monitor import LoopWatch
+from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.membership import Membership
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitBroker

@@ -32,13 +32,7 @@ from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.errors import RunLater
 from penstock.model.ids import child_id
-from penstock.model.job import (
-    DEFAULT_MAX_RETRIES,
-    Job,
-    JobState,
-    Priority,
-    parse_history,
-)
+from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_payload
 from penstock.model.tick import tick_of
 from penstock.outbound.fetch import JobFetch

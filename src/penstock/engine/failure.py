@@ -110,9 +110,7 @@ class _Frames:
         return self._fold(frames, lambda file, ours: True)
 
     def _fold(
-        self,
-        frames: Iterable[traceback.FrameSummary],
-        folds: Callable[[str, bool], bool],
+        self, frames: Iterable[traceback.FrameSummary], folds: Callable[[str, bool], bool]
     ) -> Iterator[traceback.FrameSummary]:
         folded, first, ours = 0, True, False
         for frame in frames:

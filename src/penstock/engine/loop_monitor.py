@@ -1,4 +1,4 @@
-"""Detects the job that blocks the event loop, from a separate thread."""
+"""Measures the lag of the event loop, and detects from a thread the job that blocks it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import sys
 import sysconfig
 import threading
 from asyncio.events import Handle
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from penstock import runtime
+from penstock.engine.background import Service
 from penstock.engine.events import EngineEvents
 from penstock.engine.log_fields import of_lease
-from penstock.engine.loop_lag import PAUSE, LoopLag
 from penstock.engine.run import Run, current
 from penstock.engine.running import Running
 from penstock.ports.queue import Lease
@@ -35,17 +36,18 @@ ADVICE = (
     "def, which runs in a thread"
 )
 
+PAUSE = 0.25
+"""Between two looks; what blocks the loop for less is seen in part."""
+RECENT = 40
+"""Looks that are remembered: 10 seconds of them."""
+
 
 class LoopWatch:
     """Looks four times a second which task the event loop runs. The same one at two looks, with no
     turn of the loop between them, has kept it to itself."""
 
     def __init__(
-        self,
-        lag: LoopLag,
-        running: Running,
-        events: EngineEvents,
-        now: Callable[[], float],
+        self, lag: LoopLag, running: Running, events: EngineEvents, now: Callable[[], float]
     ) -> None:
         """For the running event loop, whose turns `lag` counts."""
         self._lag = lag
@@ -147,3 +149,26 @@ class LoopWatch:
 
 def _status(lease: Lease, since: float, where: str) -> dict[str, Any]:
     return {"job": lease.id, "kind": lease.kind, "since": since, "seconds": None, "where": where}
+
+
+class LoopLag(Service):
+    """Looks four times a second how late the event loop is."""
+
+    name = "lag"
+
+    def __init__(self) -> None:
+        self._late: deque[float] = deque([0.0], maxlen=RECENT)
+        self.turns = 0
+        """Looks that were made: while the event loop is blocked there are none."""
+
+    @property
+    def longest(self) -> float:
+        """Seconds that the event loop was late, at most, of late."""
+        return round(max(self._late.copy()), 4)  # the copy, because another thread may ask
+
+    async def run(self) -> None:
+        while True:
+            due = runtime.monotonic() + PAUSE
+            await asyncio.sleep(PAUSE)
+            self.turns += 1
+            self._late.append(max(0.0, runtime.monotonic() - due))

@@ -13,13 +13,7 @@ from penstock.engine.membership import Membership
 from penstock.engine.permit_queue import MOMENT, PermitHolder, PermitQueue, Turn
 from penstock.engine.run import Run
 from penstock.engine.settler import Settler
-from penstock.errors import (
-    AuthenticationError,
-    HttpError,
-    LaneBusy,
-    QueueUnavailable,
-    Unavailable,
-)
+from penstock.errors import AuthenticationError, HttpError, LaneBusy, QueueUnavailable, Unavailable
 from penstock.lanes.reports import LaneReports, report_of
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.claims import Claims
-from penstock.engine.loop_lag import LoopLag
-from penstock.engine.loop_monitor import LoopWatch
+from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.queue_health import QueueHealth
 from penstock.engine.running import Running
 from penstock.engine.ticker import Ticker

@@ -52,12 +52,7 @@ class KafkaIntake:
         self._receiver = Receiver(app, config, Kafka(self._topics, dead_letters))
         self._purges = set(config.accept) != {"job"}
         self.reader = TopicReader(
-            given,
-            config,
-            config.topics,
-            config.group,
-            self._receiver.receive,
-            self._topics.forget,
+            given, config, config.topics, config.group, self._receiver.receive, self._topics.forget
         )
 
     @property

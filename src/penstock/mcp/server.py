@@ -33,10 +33,7 @@ class PenstockMCP(MCPServer[McpServices]):
     """Tools whose errors are told as codes and sentences, whatever raised them."""
 
     def __init__(
-        self,
-        service: McpServices,
-        tools: Sequence[Tool] = (),
-        work: Sequence[TaskWork] = (),
+        self, service: McpServices, tools: Sequence[Tool] = (), work: Sequence[TaskWork] = ()
     ) -> None:
         """`tools` beside our own, and what they begin."""
 

@@ -32,8 +32,8 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from penstock.errors import ConfigError
-from penstock.mcp.draining import Stopping
 from penstock.mcp.server import PenstockMCP
+from penstock.mcp.waiting import Stopping
 
 log = logging.getLogger("penstock.mcp")
 

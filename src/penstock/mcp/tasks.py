@@ -15,12 +15,7 @@ from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver.server import require_client_extension
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
-from mcp_types import (
-    HEADER_MISMATCH,
-    CallToolRequestParams,
-    CallToolResult,
-    RequestParams,
-)
+from mcp_types import HEADER_MISMATCH, CallToolRequestParams, CallToolResult, RequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 

@@ -13,9 +13,8 @@ from mcp.server.mcpserver.resolve import Resolve
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from penstock.api.tenant_view import TenantView
-from penstock.mcp.draining import Stopping
 from penstock.mcp.errors import CallRefused
-from penstock.mcp.waiting import MAX_WAIT
+from penstock.mcp.waiting import MAX_WAIT, Stopping
 from penstock.model.access import Caller, KeyScope
 
 if TYPE_CHECKING:

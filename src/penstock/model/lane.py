@@ -158,10 +158,7 @@ def check_value(name: str, value: Any) -> None:
 
 BUILT_IN: dict[str, LaneConfig] = {
     "semantic_scholar": LaneConfig(
-        requests_per_interval=100,
-        interval_seconds=300.0,
-        min_interval_seconds=3.0,
-        max_parallel=1,
+        requests_per_interval=100, interval_seconds=300.0, min_interval_seconds=3.0, max_parallel=1
     ),
     "openalex": LaneConfig(
         requests_per_interval=10, interval_seconds=1.0, min_interval_seconds=0.1, max_parallel=2

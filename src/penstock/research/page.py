@@ -92,10 +92,7 @@ async def fetch_page(
         collection=collection,
         title=brought.name,
         origin=shown(web_address(brought.url)),
-        metadata={
-            FETCHED_AT: datetime.now(UTC).isoformat(timespec="seconds"),
-            "untrusted": True,
-        },
+        metadata={FETCHED_AT: datetime.now(UTC).isoformat(timespec="seconds"), "untrusted": True},
         charset=brought.charset,
         tenant=tenant,
         priority=ctx.job.priority,

@@ -20,13 +20,7 @@ from typing import Any
 from penstock.engine.context import JobContext
 from penstock.errors import LogStopped, TaskStopped, ValidationError
 from penstock.model.job import Job, JobState
-from penstock.model.research import (
-    PageState,
-    ProviderReply,
-    SearchRef,
-    SearchState,
-    TaskRecord,
-)
+from penstock.model.research import PageState, ProviderReply, SearchRef, SearchState, TaskRecord
 from penstock.outbound.web_address import web_address
 from penstock.ports.queue import JobFilter
 from penstock.ports.research import NewPage, Started

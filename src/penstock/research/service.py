@@ -57,11 +57,7 @@ class Research:
     """
 
     def __init__(
-        self,
-        tools: ResearchDeps,
-        enqueue: Enqueue,
-        providers: tuple[str, ...],
-        parallel: int,
+        self, tools: ResearchDeps, enqueue: Enqueue, providers: tuple[str, ...], parallel: int
     ) -> None:
         self._tools = tools
         self._enqueue = enqueue
@@ -333,11 +329,7 @@ class Research:
         )
 
     async def export(
-        self,
-        task_id: str,
-        format: Format = "markdown",  # noqa: A002 (what callers say)
-        *,
-        tenant: str = "default",
+        self, task_id: str, format: Format = "markdown", *, tenant: str = "default"
     ) -> str:
         """Export a task as one text."""
         if format not in FORMATS:

@@ -87,10 +87,7 @@ def results_of(record: TaskRecord) -> Results:
             if search.query not in asked:
                 asked.append(search.query)
     pages = {page.key: page for page in record.pages}
-    return Results(
-        tuple(_work(whole[at], asked, pages) for at, asked in queries.items()),
-        found,
-    )
+    return Results(tuple(_work(whole[at], asked, pages) for at, asked in queries.items()), found)
 
 
 def _work(merged: Merged, queries: Sequence[str], pages: dict[str, TaskPage]) -> Work:

@@ -32,7 +32,7 @@ NOT_FOUND = 404
 _ID = re.compile("[0-9a-f]{32}")
 
 
-def named(id: str) -> str:  # noqa: A002
+def named(id: str) -> str:
     """An id as a subject; what is none is not kept, not even for a moment."""
     return id if _ID.fullmatch(id) else UNKNOWN
 

@@ -19,17 +19,13 @@ from penstock.server.history import History
 from penstock.server.metrics import Metrics
 from penstock.server.queue_cache import QueueCache
 from penstock.server.routes import (
-    actions,
     answers,
     documents,
     events,
     health,
-    history,
     jobs,
-    lanes,
     mcp,
-    overview,
-    periodic,
+    operators,
     search,
     tasks,
 )
@@ -77,7 +73,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.callers = Callers(app.keys.store, config.requests_per_minute, config.anonymous)
     # Each is looked through in turn, so what is asked for most comes first.
     for_all = (jobs, search, documents, tasks, answers, events, health)
-    parts = (*for_all, lanes, overview, periodic, history, actions, mcp)
+    parts = (*for_all, operators, mcp)
     routers = [part.routes for part in parts] + dashboard.ALL
     for router in routers:
         api.include_router(router)

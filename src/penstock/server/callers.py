@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
 
 from penstock.errors import QueueUnavailable
 from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
 from penstock.model.server import Anonymous
 from penstock.ports.access import AccessStore
-from penstock.server.parameters import check_parameters
 from penstock.server.problems import Problem
 from penstock.server.ratelimit import Allowance, Limit, RateLimiter
 
@@ -31,6 +32,8 @@ FORWARDED = frozenset(
     ("forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip")
 )
 """Headers that proxies add, beside those that begin with X-Forwarded-."""
+
+API = "/v1/"
 
 
 class Callers:
@@ -158,3 +161,28 @@ Writer = Annotated[Caller, Depends(allowed(KeyScope.WRITE))]
 PermitHolder = Annotated[Caller, Depends(allowed(KeyScope.WRITE, KeyScope.READ))]
 """Has something made of what is stored, and is told it."""
 Admin = Annotated[Caller, Depends(allowed(KeyScope.ADMIN))]
+
+
+def check_parameters(request: Request) -> None:
+    """422 for a parameter that the route does not have. Pages may carry others."""
+    if not request.query_params or not request.url.path.startswith(API):
+        return
+    known = sorted(set(_parameters(request.scope["route"].dependant)))
+    unknown = [name for name in request.query_params if name not in known]
+    if not unknown:
+        return
+    name = unknown[0][:64]
+    if close := get_close_matches(name, known, n=1):
+        hint = f"did you mean {close[0]}?"
+    else:
+        hint = f"there are: {', '.join(known)}" if known else "there are none here"
+    what = f"there is no such parameter; {hint}"
+    raise Problem(
+        422, "invalid", f"query.{name}: {what}", errors=[{"where": f"query.{name}", "what": what}]
+    )
+
+
+def _parameters(dependant: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for needed in dependant.dependencies:
+        yield from _parameters(needed)

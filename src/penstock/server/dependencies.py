@@ -1,14 +1,16 @@
-"""Dependencies of routes: the tenant view of an authorised caller."""
+"""Shared by routes: the tenant view of an authorised caller, query parameters, and long polling."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from penstock.api.tenant_view import TenantView
 from penstock.model.access import Caller
-from penstock.server.callers import Admin, PermitHolder, Reader, Writer
+from penstock.research.service import MAX_WAIT
+from penstock.server.callers import Admin, PermitHolder, Reader, Writer, check_still_allowed
 
 
 def _tenant_view(request: Request, caller: Caller) -> TenantView:
@@ -38,3 +40,42 @@ ReadAccess = Annotated[TenantView, Depends(_reading)]
 WriteAccess = Annotated[TenantView, Depends(_writing)]
 AskAccess = Annotated[TenantView, Depends(_asking)]
 AdminAccess = Annotated[TenantView, Depends(_controlling)]
+
+
+T = TypeVar("T")
+
+Before = Annotated[str | None, Query(max_length=64, description="`next` of the page before.")]
+WaitForChange = Annotated[
+    float, Query(ge=0, le=86400, description="Seconds; answers with the first change.")
+]
+Since = Annotated[
+    int | None,
+    Query(ge=0, le=2**62, description="A `version`: for a change after it, not after now."),
+]
+
+
+async def poll_change(
+    request: Request, wait: float, look: Callable[..., Coroutine[Any, Any, T]], since: int | None
+) -> T:
+    """What `look` gives: with `wait`, as soon as it has changed, or as it stands then."""
+    found: T | None = None
+    if wait:
+        seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
+        found = await long_poll(request, look(wait=seconds, since=since))
+    if found is None:  # nobody waits, or the server is told to stop
+        found = await look()
+    return found
+
+
+async def long_poll(request: Request, waiting: Coroutine[Any, Any, T]) -> T | None:
+    """What is waited for; None when the server is told to stop. ClientDisconnect when the caller
+    has hung up: only a wait ends with that. 401 soon after the caller's key is revoked."""
+    state = request.app.state
+    with state.metrics.long_poll():
+        found: T | None = await state.draining.unless(
+            waiting,
+            request.receive,
+            lambda: check_still_allowed(request),
+            state.config.heartbeat_seconds,
+        )
+    return found

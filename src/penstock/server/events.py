@@ -31,7 +31,7 @@ HELLO = f": here\nretry: {RETRY_MS}\n\n".encode()
 BEAT = b": still here\n\n"
 
 
-def event(name: str, data: Any, id: str | None = None) -> bytes:  # noqa: A002 (SSE's word)
+def event(name: str, data: Any, id: str | None = None) -> bytes:
     head = b"" if id is None else b"id: " + id.encode() + b"\n"
     return head + b"event: " + name.encode() + b"\ndata: " + written(data) + b"\n\n"
 

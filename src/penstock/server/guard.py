@@ -57,12 +57,7 @@ register_url_convertor("name", _Name())
 
 class Guard:
     def __init__(
-        self,
-        app: App,
-        config: ServerConfig,
-        draining: Draining,
-        metrics: Metrics,
-        page_of: PageOf,
+        self, app: App, config: ServerConfig, draining: Draining, metrics: Metrics, page_of: PageOf
     ) -> None:
         self._app = app
         self._page_of = page_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tenants
+from collections import Counter as Tally
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,19 +12,25 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from penstock.engine.loop_lag import LoopLag
-from penstock.server.kind_labels import KindLabels
-from penstock.server.queue_metrics import DESCRIBED, look_at
+from penstock.engine.loop_monitor import LoopLag
+from penstock.model.job import JobState
+from penstock.ports.operators import KindCounts
+from penstock.server.queue_metrics import DESCRIBED, QueueSnapshot, look_at
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90, 300)
 
+MAX_OTHERS = 100
+"""Kinds that have a label although no process handles them, for as long as this server is up."""
+OTHER = "other"
+"""What the rest are together."""
+
 
 class Metrics:
     def __init__(self, handled: Collection[str] = ()) -> None:
-        self.streams: Tenants[str] = Tenants()
+        self.streams: Tally[str] = Tally()
         """Open now, by tenant."""
         self._kinds = KindLabels(handled)
         self._registry = registry = CollectorRegistry()
@@ -97,3 +103,35 @@ class _Found(Collector):
 
     def collect(self) -> list[Metric]:
         return self._families
+
+
+class KindLabels:
+    """Tells kinds by name that a process handles, and some others: those with the most jobs when
+    they are first seen, and then always the same."""
+
+    def __init__(self, handled: Collection[str]) -> None:
+        self._handled = handled
+        self._others: set[str] = set()
+
+    def bounded(self, look: QueueSnapshot) -> QueueSnapshot:
+        """With one row for all kinds that have no label of their own."""
+        handled = {*self._handled, *(kind for one in look.processes for kind in one.kinds)}
+        unknown = [one for one in look.counts if one.kind not in handled]
+        for one in sorted(unknown, key=lambda one: -sum(one.states.values())):
+            if len(self._others) < MAX_OTHERS:
+                self._others.add(one.kind)
+        named = handled | self._others
+        rest = [one for one in unknown if one.kind not in named]
+        if not rest:
+            return look
+        told = [one for one in look.counts if one.kind in named and one.kind != OTHER]
+        same = [one for one in look.counts if one.kind in named and one.kind == OTHER]
+        return look._replace(counts=[*told, _together([*same, *rest])])
+
+
+def _together(counts: list[KindCounts]) -> KindCounts:
+    states: Tally[JobState] = Tally()
+    for one in counts:
+        states.update(one.states)
+    oldest = [one.oldest_queued_at for one in counts if one.oldest_queued_at is not None]
+    return KindCounts(OTHER, states, min(oldest, default=None))

@@ -46,9 +46,17 @@ MADE = {"201", "202"}
 _bodies: dict[str, type[BaseModel]] = {}
 
 
+def spec(
+    model: Any, status: int = 200, body: type[BaseModel] | None = None, **media: Any
+) -> dict[str, Any]:
+    """What a route says of itself: what it answers, and the body that it reads by itself: JSON as
+    in `body`, or one of the other media types."""
+    said = {"status_code": status, "responses": {status: {"model": model}}}
+    return said if body is None else said | {"openapi_extra": takes(body, **media)}
+
+
 def takes(model: type[BaseModel], **more: Any) -> dict[str, Any]:
-    """What a route says of the body that it reads by itself: JSON as in `model`, or one of the
-    other media types. For `openapi_extra`."""
+    """The body that a route reads by itself, for `openapi_extra`; see `spec`."""
     _bodies[model.__name__] = model
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/json": {"schema": schema}}
@@ -67,10 +75,7 @@ def install(api: FastAPI) -> None:
 
 def _describe(api: FastAPI) -> dict[str, Any]:
     schema = get_openapi(
-        title=api.title,
-        version=api.version,
-        description=api.description,
-        routes=api.routes,
+        title=api.title, version=api.version, description=api.description, routes=api.routes
     )
     components = schema.setdefault("components", {})
     schemas = components.setdefault("schemas", {})

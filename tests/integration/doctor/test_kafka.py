@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.doctor import kafka as messages
+from penstock.doctor import services
 from tests.support.database_servers import free_port
 from tests.support.doctor import Clinic
 from tests.support.kafka import Cluster
@@ -38,7 +38,7 @@ def test_brokers_that_do_not_answer_are_broken(
     clinic: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a password in a file that everybody can read is worth a warning."""
-    monkeypatch.setattr(messages, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(services, "ANSWER_SECONDS", 0.5)
     options = {"sasl.password": PASSWORD}
     configure(clinic, f"127.0.0.1:{free_port()}", "requests", options=options).chmod(0o644)
     report = clinic.ask()

@@ -11,11 +11,10 @@ import pytest
 from penstock import Penstock
 from penstock.adapters.sqlite.database import connect
 from penstock.config import load
-from penstock.doctor import disk, extras
-from penstock.doctor.checks import Check
+from penstock.doctor import disk, settings
 from penstock.doctor.context import Case, DiskLimits, in_thread
 from penstock.doctor.diagnosis import Diagnosis, ok
-from penstock.doctor.run import run
+from penstock.doctor.run import Check, run
 from tests.support.buckets import GcsBucket
 from tests.support.cli import Cli
 from tests.support.counting_server import Answer, CountingServer
@@ -196,8 +195,8 @@ def test_a_bucket_is_written_to_and_left_as_it_was(clinic: Clinic) -> None:
 def test_what_is_configured_and_not_installed_is_broken(
     monkeypatch: pytest.MonkeyPatch, clinic: Clinic
 ) -> None:
-    missing = extras.Extra("scans", ("no_such_library",), "scans", lambda config: True)
-    monkeypatch.setattr(extras, "EXTRAS", (missing,))
+    missing = settings.Extra("scans", ("no_such_library",), "scans", lambda config: True)
+    monkeypatch.setattr(settings, "EXTRAS", (missing,))
     clinic.ask().says("extras", "broken", "pip install 'penstock[scans]'")
     clinic.config("names: {models: {en: no_such_model}}\n")
     clinic.ask().says("extras", "broken")

@@ -11,8 +11,8 @@ import pytest
 from penstock import JobContext, Penstock, PermanentError
 from penstock.api.attention import QueueOutlook, needs_attention
 from penstock.cli import main
-from penstock.doctor import http_server as serving
 from penstock.doctor import queue as work
+from penstock.doctor import services
 from penstock.doctor.diagnosis import Diagnosis
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
@@ -151,7 +151,7 @@ def test_providers_without_key_or_contact_are_told(clinic: Clinic) -> None:
 def test_a_port_of_another_program_is_broken(
     clinic: Clinic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "ANSWER_SECONDS", 0.5)  # it never answers
+    monkeypatch.setattr(services, "ANSWER_SECONDS", 0.5)  # it never answers
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         clinic.config(f"server: {{port: {port}}}\n")

@@ -9,10 +9,10 @@ import httpx2 as httpx
 import pytest
 
 from penstock import Penstock
-from penstock.mcp.draining import Stopping
 from penstock.mcp.http import Endpoint
 from penstock.mcp.server import PenstockMCP
 from penstock.mcp.tool_view import McpServices
+from penstock.mcp.waiting import Stopping
 from penstock.model.access import EVERYTHING, Caller
 from tests.support.cli import Cli
 from tests.support.mcp_clients import ERAS, call, envelope, headers_for, over_http

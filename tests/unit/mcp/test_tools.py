@@ -11,13 +11,13 @@ import pytest
 
 from penstock.app import Penstock
 from penstock.errors import PenstockError, QueueUnavailable
-from penstock.mcp.draining import Stopping
 from penstock.mcp.errors import CallRefused, failure_of
-from penstock.mcp.limits import MAX_CHARACTERS, fitting
+from penstock.mcp.results import MAX_CHARACTERS, fitting
 from penstock.mcp.server import PenstockMCP
 from penstock.mcp.tool_view import McpServices
 from penstock.mcp.tools import INSTRUCTIONS, all_tools, instructions
 from penstock.mcp.tools.define import answer_schema
+from penstock.mcp.waiting import Stopping
 from penstock.model.access import EVERYTHING, Caller
 from penstock.model.research import PageState
 from penstock.server.problems import problem_of

@@ -2,7 +2,7 @@
 
 from penstock.model.job import JobState
 from penstock.ports.operators import KindCounts, ProcessInfo
-from penstock.server.kind_labels import MAX_OTHERS, OTHER, KindLabels
+from penstock.server.metrics import MAX_OTHERS, OTHER, KindLabels
 from penstock.server.queue_metrics import QueueSnapshot
 
 QUEUED = JobState.QUEUED

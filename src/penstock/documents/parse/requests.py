@@ -40,10 +40,7 @@ class Parsing(ABC):
         """A child's answer. Raises ParserError, ConfigError."""
 
     async def parse(
-        self,
-        source: bytes | Path,
-        scanned: Mapping[int, str] | None = None,
-        web: str | None = None,
+        self, source: bytes | Path, scanned: Mapping[int, str] | None = None, web: str | None = None
     ) -> Parsed:
         """What is in a document, given as its bytes or the path of a file. `scanned` is what was
         read on pages that are pictures, by number. `web`: it comes from a web server, which has

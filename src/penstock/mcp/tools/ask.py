@@ -15,14 +15,12 @@ from penstock.answers.jobs import log_of
 from penstock.answers.phases import MAX_SECONDS
 from penstock.answers.service import LEAST_SECONDS, MAX_COLLECTIONS, QUESTION_LIMIT
 from penstock.answers.views import AnswerView
-from penstock.mcp.limits import fitting
-from penstock.mcp.progress import CallProgress
-from penstock.mcp.results import Quoting
+from penstock.mcp.results import Quoting, fitting
 from penstock.mcp.tool_view import AskAccess, McpServices, ReadAccess, ToolView
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.documents import Name
 from penstock.mcp.tools.keys import Key, check_same, id_for
-from penstock.mcp.waiting import MAX_WAIT, Wait
+from penstock.mcp.waiting import MAX_WAIT, CallProgress, Wait
 from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.answer import AnswerState, Evidence
 from penstock.text.untrusted import fenced
@@ -63,7 +61,9 @@ class AskResult(AnswerSummary, Quoting):
                 f'get_answer(answer_id="{self.answer_id}", wait={MAX_WAIT:g}).'
             )
         if self.state != "completed":
-            return f"Answer {self.answer_id} is {self.state}" + _tail(self.error)
+            return (
+                f"Answer {self.answer_id} is {self.state}{f': {self.error}' if self.error else '.'}"
+            )
         parts = [f"Answer {self.answer_id} ({self.mode}):\n{fenced(self.text, 'the answer')}"]
         if (end := self.start + len(self.text)) < self.total:
             parts.append(f"There is more of it: call get_answer with start={end}.")
@@ -72,18 +72,11 @@ class AskResult(AnswerSummary, Quoting):
             "Sentences without a citation": self.unsupported_sentences,
             "Looked for and not found": self.missing,
         }
-        parts += [
-            f"{what}:\n{fenced(_lines(some), what.lower())}" for what, some in lists.items() if some
-        ]
+        for what, some in lists.items():
+            if some:
+                lines = "\n".join(f"- {one}" for one in some)
+                parts.append(f"{what}:\n{fenced(lines, what.lower())}")
         return "\n\n".join([*parts, f"Notes: {'; '.join(self.notes)}."] if self.notes else parts)
-
-
-def _tail(error: str | None) -> str:
-    return f": {error}" if error else "."
-
-
-def _lines(texts: Sequence[str]) -> str:
-    return "\n".join(f"- {one}" for one in texts)
 
 
 def _quoted(passage: CitedPassage) -> str:
@@ -98,8 +91,7 @@ async def ask(
     tenant_view: AskAccess,
     context: Context[McpServices, Any],
     question: Annotated[
-        str,
-        Field(min_length=1, max_length=QUESTION_LIMIT, description="In any language."),
+        str, Field(min_length=1, max_length=QUESTION_LIMIT, description="In any language.")
     ],
     sources: Annotated[
         Literal["documents", "web"],
@@ -113,11 +105,7 @@ async def ask(
     ] = None,
     seconds: Annotated[
         float | None,
-        Field(
-            ge=LEAST_SECONDS,
-            le=MAX_SECONDS,
-            description="It is answered in this time.",
-        ),
+        Field(ge=LEAST_SECONDS, le=MAX_SECONDS, description="It is answered in this time."),
     ] = None,
     wait: Wait = MAX_WAIT,
     key: Key = None,

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from mcp_types import CallToolResult
 from pydantic import Field, RootModel
 
-from penstock.mcp.limits import fitting
-from penstock.mcp.results import NOTICE, Fitted, Quoting, more
+from penstock.mcp.results import NOTICE, Fitted, Quoting, fitting, more
 from penstock.mcp.tool_view import ReadAccess
 from penstock.mcp.tools.define import define
 from penstock.model.document import DocumentSummary

@@ -12,8 +12,7 @@ from pydantic import Field, RootModel
 from penstock.api.overview import lane_view
 from penstock.api.tenant_view import dead_letters
 from penstock.mcp.errors import CallRefused
-from penstock.mcp.limits import fitting
-from penstock.mcp.results import Fitted, ToolResult, more
+from penstock.mcp.results import Fitted, ToolResult, fitting, more
 from penstock.mcp.tool_view import ReadAccess, WriteAccess
 from penstock.mcp.tools.define import define
 from penstock.model.access import KeyScope

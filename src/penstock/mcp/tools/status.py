@@ -10,13 +10,11 @@ from mcp_types import CallToolResult
 from pydantic import Field, RootModel
 
 from penstock.errors import TaskNotFound
-from penstock.mcp.limits import fitting
-from penstock.mcp.progress import CallProgress
-from penstock.mcp.results import Quoting, more
+from penstock.mcp.results import Quoting, fitting, more
 from penstock.mcp.tool_view import McpServices, ReadAccess, ToolView
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.tasks import TaskId
-from penstock.mcp.waiting import MAX_WAIT, Wait
+from penstock.mcp.waiting import MAX_WAIT, CallProgress, Wait
 from penstock.mcp.work import LATER_SECONDS, TaskWork, WorkStatus, changed_at
 from penstock.model.research import SearchState, TaskStatus
 from penstock.research.job_ids import log_of

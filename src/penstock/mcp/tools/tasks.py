@@ -9,8 +9,7 @@ from typing import Annotated
 from mcp_types import CallToolResult
 from pydantic import Field, RootModel
 
-from penstock.mcp.limits import fitting
-from penstock.mcp.results import Fitted, ToolResult, more
+from penstock.mcp.results import Fitted, ToolResult, fitting, more
 from penstock.mcp.tool_view import ReadAccess, WriteAccess
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.keys import Key, check_same, id_for
@@ -88,12 +87,10 @@ async def create_task(
         ),
     ],
     budget_pages: Annotated[
-        int | None,
-        Field(ge=0, description="Pages it may read; 0: only what providers tell."),
+        int | None, Field(ge=0, description="Pages it may read; 0: only what providers tell.")
     ] = None,
     budget_seconds: Annotated[
-        float | None,
-        Field(gt=0, le=MAX_SECONDS, description="For how long it may search."),
+        float | None, Field(gt=0, le=MAX_SECONDS, description="For how long it may search.")
     ] = None,
     key: Key = None,
 ) -> Annotated[CallToolResult, RootModel[TaskCreated]]:
@@ -192,10 +189,7 @@ async def list_tasks(
             tenant=tenant_view.tenant, limit=count + 1, before=cursor
         )
         shown = found[:count]
-        return TaskList(
-            tasks=shown,
-            cursor=shown[-1].task_id if len(found) > count else None,
-        )
+        return TaskList(tasks=shown, cursor=shown[-1].task_id if len(found) > count else None)
 
     return (await fitting(ask, limit)).result()
 

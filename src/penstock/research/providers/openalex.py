@@ -24,12 +24,7 @@ class OpenAlex(PagedProvider):
     path = "/works"
 
     def request(self, query: str, size: int, cursor: str | None) -> dict[str, str]:
-        return {
-            "search": query,
-            "per_page": str(size),
-            "cursor": cursor or "*",
-            "select": _FIELDS,
-        }
+        return {"search": query, "per_page": str(size), "cursor": cursor or "*", "select": _FIELDS}
 
     def key_parameters(self) -> Mapping[str, str]:
         key = self._key()

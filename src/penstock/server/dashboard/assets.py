@@ -37,11 +37,10 @@ def assets() -> dict[str, Asset]:
     }
     for name, parts in BUNDLES.items():
         bodies[name] = b";\n".join(bodies.pop(part) for part in parts)
-    return {name: _asset(name, body) for name, body in bodies.items()}
-
-
-def _asset(name: str, body: bytes) -> Asset:
-    return Asset(body, TYPES[Path(name).suffix], hashlib.sha256(body).hexdigest()[:16])
+    return {
+        name: Asset(body, TYPES[Path(name).suffix], hashlib.sha256(body).hexdigest()[:16])
+        for name, body in bodies.items()
+    }
 
 
 def address(name: str) -> str:

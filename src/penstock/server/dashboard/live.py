@@ -82,7 +82,7 @@ async def _any_of(wakeups: Sequence[Wakeup], timeout: float) -> None:
         await end_tasks(waits)
 
 
-def message(html: str, id: str) -> bytes:  # noqa: A002 (SSE's word)
+def message(html: str, id: str) -> bytes:
     """An event without a name: htmx puts its data in place."""
     lines = html.replace("\r", "").encode("utf-8", "replace").split(b"\n")
     return b"id: " + id.encode() + b"\n" + b"".join(b"data: " + x + b"\n" for x in lines) + b"\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -149,14 +150,19 @@ def _flash_of(request: Request) -> Flash | None:
     return Flash("good" if kind == "good" else "bad", str(text))
 
 
-def paging(path: str, before: str | None, following: str | None) -> dict[str, str | None]:
-    """Where a list that goes by `before` leads: `following` is the id to go on after, None on its
-    last page."""
+def paging(
+    name: str, path: str, found: Sequence[Any], size: int, before: str | None, cursor: str = "id"
+) -> dict[str, Any]:
+    """A page of a list that goes by `before`, called `name`, and where it leads. Of what was found,
+    one more than its size, the last item only says that there is another page."""
+    shown = found[:size]
+    following = getattr(shown[-1], cursor) if len(found) > size else None
 
     def at(place: str | None) -> str:
         return "?" + urlencode({"before": place}) if place else ""
 
     return {
+        name: shown,
         "first": path if before else None,
         "following": path + at(following) if following else None,
         "address": f"/live{path}{at(before)}",

@@ -40,7 +40,7 @@ async def static(request: Request, tag: str, name: str) -> Response:
 
 
 @shared.get("/sign-in")
-async def ask_for_key(request: Request, next: Next = "/") -> Response:  # noqa: A002 (in addresses)
+async def ask_for_key(request: Request, next: Next = "/") -> Response:
     return page(request, "sign_in.html", title="Sign in", next=local_path(next), wrong=None)
 
 

@@ -115,13 +115,7 @@ async def read_form(request: Request) -> Form:
 
 
 def sign_in(request: Request, response: Response, secret: str) -> None:
-    response.set_cookie(
-        COOKIE,
-        secret,
-        httponly=True,
-        samesite="strict",
-        secure=is_https(request),
-    )
+    response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=is_https(request))
 
 
 def sign_out(request: Request, response: Response) -> None:

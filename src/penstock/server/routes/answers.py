@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from penstock.answers.completion import DONE, ERROR, TERMINAL, ending, told
-from penstock.answers.service import EVENTS, MAX_LISTED, MAX_WAIT
+from penstock.answers.service import EVENTS, MAX_LISTED
 from penstock.answers.views import AnswerView
 from penstock.api.tenant_view import TenantView
 from penstock.errors import WaitTimeout
@@ -24,11 +25,19 @@ from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
-from penstock.server.dependencies import AskAccess, ReadAccess, WriteAccess
+from penstock.server.dependencies import (
+    AskAccess,
+    Before,
+    ReadAccess,
+    Since,
+    WaitForChange,
+    WriteAccess,
+    long_poll,
+    poll_change,
+)
 from penstock.server.events import event
 from penstock.server.idempotency import REPLAYED, digest, fingerprint, once
-from penstock.server.openapi import takes
-from penstock.server.queries import Before, Since, WaitForChange, long_poll
+from penstock.server.openapi import spec, takes
 from penstock.server.schemas import Ask
 from penstock.server.streams import END, Resume, check_room, described, stream, version_of
 from penstock.wire.answers import AnswerAtVersion, AnswerPage, line_of
@@ -101,7 +110,7 @@ async def _over(
     return await tenant_view.answer(answer_id)
 
 
-@routes.get("/v1/answers", responses={200: {"model": AnswerPage}})
+@routes.get("/v1/answers", **spec(AnswerPage))
 async def answers(
     tenant_view: ReadAccess,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 100,
@@ -113,7 +122,7 @@ async def answers(
     return reply(AnswerPage(answers=[line_of(one) for one in found], next=following))
 
 
-@routes.get("/v1/answers/{answer_id:name}", responses={200: {"model": AnswerAtVersion}})
+@routes.get("/v1/answers/{answer_id:name}", **spec(AnswerAtVersion))
 async def answer(
     request: Request,
     tenant_view: ReadAccess,
@@ -122,16 +131,11 @@ async def answer(
     since: Since = None,
 ) -> Response:
     """The answer as it stands; with `wait`, as soon as it has changed, or as it stands then."""
-    found: AnswerView | None = None
-    if wait:
-        seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
-        found = await long_poll(request, tenant_view.answer(answer_id, wait=seconds, since=since))
-    if found is None:  # nobody waits, or the server is told to stop
-        found = await tenant_view.answer(answer_id)
-    return reply(found)
+    look = partial(tenant_view.answer, answer_id)
+    return reply(await poll_change(request, wait, look, since))
 
 
-@routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerAtVersion}})
+@routes.post("/v1/answers/{answer_id:name}/cancel", **spec(AnswerAtVersion))
 async def cancel(
     request: Request, tenant_view: WriteAccess, caller: Writer, answer_id: str
 ) -> Response:

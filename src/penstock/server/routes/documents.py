@@ -15,11 +15,10 @@ from penstock.server.actions import acting
 from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import media_type, parse, require, stream, whole
 from penstock.server.callers import Writer
-from penstock.server.dependencies import ReadAccess, WriteAccess
+from penstock.server.dependencies import ReadAccess, WriteAccess, long_poll
 from penstock.server.idempotency import digest, fingerprint, once
-from penstock.server.openapi import takes
+from penstock.server.openapi import spec, takes
 from penstock.server.problems import Problem
-from penstock.server.queries import long_poll
 from penstock.server.schemas import NewDocument, Upsert
 from penstock.server.uploads import FIELDS, FORM, receive
 from penstock.wire.documents import AddedDocuments, Chunks, DocumentPage, Upserted
@@ -42,12 +41,7 @@ Collection = Annotated[str, Query(min_length=1, max_length=240)]
 States = Annotated[list[DocumentState] | None, Query()]
 
 
-@routes.post(
-    "/v1/documents",
-    status_code=202,
-    responses={202: {"model": AddedDocuments}},
-    openapi_extra=takes(NewDocument, **{FORM: FORM_SCHEMA}),
-)
+@routes.post("/v1/documents", **spec(AddedDocuments, 202, NewDocument, **{FORM: FORM_SCHEMA}))
 async def add(request: Request, tenant_view: WriteAccess) -> Response:
     """Accept documents: files of a form, or JSON with a text or an address. Once this answers 202
     they are never lost; the same content under the same id changes nothing. Where it has failed
@@ -99,7 +93,7 @@ def _in(collection: str) -> str:
     return "" if collection == "default" else f"?collection={quote(collection, safe='')}"
 
 
-@routes.get("/v1/documents", responses={200: {"model": DocumentPage}})
+@routes.get("/v1/documents", **spec(DocumentPage))
 async def documents(
     tenant_view: ReadAccess,
     collection: Annotated[str | None, Query(min_length=1, max_length=240)] = None,
@@ -115,7 +109,7 @@ async def documents(
     return reply(DocumentPage(found, following))
 
 
-@routes.get("/v1/documents/{document_id:name}", responses={200: {"model": Document}})
+@routes.get("/v1/documents/{document_id:name}", **spec(Document))
 async def document(
     tenant_view: ReadAccess, document_id: str, collection: Collection = "default"
 ) -> Response:
@@ -123,7 +117,7 @@ async def document(
     return reply(await tenant_view.document(document_id, collection))
 
 
-@routes.get("/v1/documents/{document_id:name}/chunks", responses={200: {"model": Chunks}})
+@routes.get("/v1/documents/{document_id:name}/chunks", **spec(Chunks))
 async def chunks(
     tenant_view: ReadAccess, document_id: str, collection: Collection = "default"
 ) -> Response:
@@ -151,11 +145,7 @@ async def delete(
     return Response(status_code=204)
 
 
-@routes.post(
-    "/v1/documents/{document_id:name}/retry",
-    status_code=202,
-    responses={202: {"model": Document}},
-)
+@routes.post("/v1/documents/{document_id:name}/retry", **spec(Document, 202))
 async def retry(
     request: Request,
     tenant_view: WriteAccess,

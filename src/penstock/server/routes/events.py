@@ -74,11 +74,7 @@ class Subject(NamedTuple):
         )
 
 
-@routes.get(
-    "/v1/documents/{document_id:name}/events",
-    responses=STREAM,
-    response_class=Response,
-)
+@routes.get("/v1/documents/{document_id:name}/events", responses=STREAM, response_class=Response)
 async def document_events(
     request: Request,
     tenant_view: ReadAccess,

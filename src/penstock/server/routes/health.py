@@ -10,6 +10,7 @@ from starlette.responses import Response
 from penstock.errors import PenstockError
 from penstock.server.answer_json import reply
 from penstock.server.dependencies import AdminAccess
+from penstock.server.openapi import spec
 from penstock.wire.operators import Alive, Ready
 
 routes = APIRouter(tags=["health"])
@@ -17,7 +18,7 @@ routes = APIRouter(tags=["health"])
 CHECK_SECONDS = 5.0
 
 
-@routes.get("/healthz", responses={200: {"model": Alive}})
+@routes.get("/healthz", **spec(Alive))
 async def alive() -> Response:
     """The process answers."""
     return reply(Alive())

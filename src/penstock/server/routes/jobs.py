@@ -19,11 +19,10 @@ from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply, written
 from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
-from penstock.server.dependencies import ReadAccess, WriteAccess
+from penstock.server.dependencies import Before, ReadAccess, WriteAccess, long_poll
 from penstock.server.idempotency import digest, fingerprint, once
-from penstock.server.openapi import takes
+from penstock.server.openapi import spec
 from penstock.server.problems import Problem
-from penstock.server.queries import Before, long_poll
 from penstock.server.schemas import JobSelector, NewJobBody
 from penstock.wire.jobs import ChangedJobs, DeadGroups, JobPage, JobView
 
@@ -41,12 +40,7 @@ Wait = Annotated[
 ]
 
 
-@routes.post(
-    "/v1/jobs",
-    status_code=202,
-    responses={202: {"model": JobView}},
-    openapi_extra=takes(NewJobBody),
-)
+@routes.post("/v1/jobs", **spec(JobView, 202, NewJobBody))
 async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
     its `id` and `state`."""
@@ -75,7 +69,7 @@ async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) ->
     return for_caller(stored, caller)
 
 
-@routes.get("/v1/jobs", responses={200: {"model": JobPage}})
+@routes.get("/v1/jobs", **spec(JobPage))
 async def jobs(
     tenant_view: ReadAccess,
     state: Annotated[list[JobState] | None, Query()] = None,
@@ -125,7 +119,7 @@ async def _page(
     return Response(body, media_type="application/json")
 
 
-@routes.get("/v1/jobs/{job_id:name}", responses={200: {"model": JobView}})
+@routes.get("/v1/jobs/{job_id:name}", **spec(JobView))
 async def job(request: Request, tenant_view: ReadAccess, job_id: str, wait: Wait = 0.0) -> Response:
     """The job as it stands; with `wait`, as soon as it is finished, or as it stands then."""
     found = await tenant_view.job(job_id)  # at once where there is none
@@ -143,7 +137,7 @@ async def _finished(request: Request, tenant_view: TenantView, found: Job, wait:
     return ended or await tenant_view.job(found.id)
 
 
-@routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobView}})
+@routes.post("/v1/jobs/{job_id:name}/cancel", **spec(JobView))
 async def cancel(
     request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
 ) -> Response:
@@ -156,15 +150,13 @@ async def cancel(
     return for_caller(reply(job), caller)
 
 
-@routes.post(
-    "/v1/jobs/cancel", responses={200: {"model": ChangedJobs}}, openapi_extra=takes(JobSelector)
-)
+@routes.post("/v1/jobs/cancel", **spec(ChangedJobs, 200, JobSelector))
 async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
     return reply(await change_jobs(request, tenant_view, caller, "cancel", await _which(request)))
 
 
-@routes.post("/v1/jobs/{job_id:name}/rerun", status_code=202, responses={202: {"model": JobView}})
+@routes.post("/v1/jobs/{job_id:name}/rerun", **spec(JobView, 202))
 async def rerun(
     request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
 ) -> Response:
@@ -182,7 +174,7 @@ async def rerun(
     return for_caller(stored, caller)
 
 
-@routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
+@routes.get("/v1/dead-letters", **spec(JobPage))
 async def failed(
     tenant_view: ReadAccess,
     kind: Annotated[str | None, Query(max_length=200)] = None,
@@ -195,17 +187,13 @@ async def failed(
     return await _page(tenant_view, dead_letters(kind, error_type, log), limit, before)
 
 
-@routes.get("/v1/dead-letters/groups", responses={200: {"model": DeadGroups}})
+@routes.get("/v1/dead-letters/groups", **spec(DeadGroups))
 async def groups(tenant_view: ReadAccess) -> Response:
     """Dead letters by kind and type of error, the most frequent first; 1,000 groups at most."""
     return reply(DeadGroups(await tenant_view.dead_groups()))
 
 
-@routes.post(
-    "/v1/dead-letters/redrive",
-    responses={200: {"model": ChangedJobs}},
-    openapi_extra=takes(JobSelector),
-)
+@routes.post("/v1/dead-letters/redrive", **spec(ChangedJobs, 200, JobSelector))
 async def redrive(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
@@ -213,11 +201,7 @@ async def redrive(request: Request, tenant_view: WriteAccess, caller: Writer) ->
     return reply(await change_jobs(request, tenant_view, caller, "redrive", where))
 
 
-@routes.post(
-    "/v1/dead-letters/discard",
-    responses={200: {"model": ChangedJobs}},
-    openapi_extra=takes(JobSelector),
-)
+@routes.post("/v1/dead-letters/discard", **spec(ChangedJobs, 200, JobSelector))
 async def discard(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Delete dead letters for good."""
     where = await _which(request)

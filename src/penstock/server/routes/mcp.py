@@ -13,7 +13,7 @@ from starlette.datastructures import State
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from penstock.mcp.draining import Stopping
+from penstock.mcp.waiting import Stopping
 from penstock.model.access import Caller
 from penstock.server.bodies import whole
 from penstock.server.callers import Known

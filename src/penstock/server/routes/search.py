@@ -10,18 +10,14 @@ from penstock.server.answer_json import reply
 from penstock.server.bodies import json_body
 from penstock.server.dependencies import ReadAccess
 from penstock.server.draining import while_connected
-from penstock.server.openapi import takes
+from penstock.server.openapi import spec
 from penstock.server.schemas import Question
 from penstock.wire.view import fields_of
 
 routes = APIRouter(tags=["documents"])
 
 
-@routes.post(
-    "/v1/search",
-    responses={200: {"model": SearchResult}},
-    openapi_extra=takes(Question),
-)
+@routes.post("/v1/search", **spec(SearchResult, 200, Question))
 async def search(request: Request, tenant_view: ReadAccess) -> Response:
     """The passages that answer a question best. `mode` is `text`, and `note` says why, while the
     embedder cannot be reached."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -10,15 +11,21 @@ from starlette.responses import Response
 
 from penstock.api.tenant_view import TenantView
 from penstock.research.job_ids import new_task_id
-from penstock.research.service import MAX_LISTED, MAX_WAIT, Format
+from penstock.research.service import MAX_LISTED, Format
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, reply
 from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
-from penstock.server.dependencies import ReadAccess, WriteAccess
+from penstock.server.dependencies import (
+    Before,
+    ReadAccess,
+    Since,
+    WaitForChange,
+    WriteAccess,
+    poll_change,
+)
 from penstock.server.idempotency import digest, fingerprint, once
-from penstock.server.openapi import takes
-from penstock.server.queries import Before, Since, WaitForChange, long_poll
+from penstock.server.openapi import spec
 from penstock.server.schemas import NewSearches, NewTask, StopTask
 from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, Tasks, TaskView
 
@@ -38,9 +45,7 @@ EXPORTED: dict[int | str, dict[str, Any]] = {
 Cursor = Annotated[str | None, Query(max_length=512, description="`cursor` of the part before.")]
 
 
-@routes.post(
-    "/v1/tasks", status_code=201, responses={201: {"model": TaskView}}, openapi_extra=takes(NewTask)
-)
+@routes.post("/v1/tasks", **spec(TaskView, 201, NewTask))
 async def create(request: Request, tenant_view: WriteAccess) -> Response:
     """A new task, without searches yet."""
     new, body = await json_body(request, NewTask)
@@ -61,12 +66,7 @@ async def create(request: Request, tenant_view: WriteAccess) -> Response:
     )
 
 
-@routes.post(
-    "/v1/tasks/{task_id:name}/searches",
-    status_code=202,
-    responses={202: {"model": Queued}},
-    openapi_extra=takes(NewSearches),
-)
+@routes.post("/v1/tasks/{task_id:name}/searches", **spec(Queued, 202, NewSearches))
 async def add_searches(request: Request, tenant_view: WriteAccess, task_id: str) -> Response:
     """Add searches to a task; queries that it has already are skipped. Once this answers 202 they
     are never lost. A task that is paused takes none (409): resume it first."""
@@ -87,7 +87,7 @@ async def add_searches(request: Request, tenant_view: WriteAccess, task_id: str)
     return await once(request, tenant_view.tenant, fingerprint(request, digest(body)), make)
 
 
-@routes.get("/v1/tasks", responses={200: {"model": Tasks}})
+@routes.get("/v1/tasks", **spec(Tasks))
 async def tasks(
     tenant_view: ReadAccess,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 100,
@@ -99,7 +99,7 @@ async def tasks(
     return reply(Tasks(tasks=found, next=following))
 
 
-@routes.get("/v1/tasks/{task_id:name}", responses={200: {"model": TaskView}})
+@routes.get("/v1/tasks/{task_id:name}", **spec(TaskView))
 async def task(
     request: Request,
     tenant_view: ReadAccess,
@@ -110,22 +110,11 @@ async def task(
     cursor: Cursor = None,
 ) -> Response:
     """The task as it stands; with `wait`, as soon as it has changed, or as it stands then."""
-    shown: dict[str, Any] = {"limit": limit, "cursor": cursor}
-    found: TaskView | None = None
-    if wait:
-        seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
-        waiting = tenant_view.task(task_id, wait=seconds, since=since, **shown)
-        found = await long_poll(request, waiting)
-    if found is None:  # nobody waits, or the server is told to stop
-        found = await tenant_view.task(task_id, **shown)
-    return reply(found)
+    look = partial(tenant_view.task, task_id, limit=limit, cursor=cursor)
+    return reply(await poll_change(request, wait, look, since))
 
 
-@routes.post(
-    "/v1/tasks/{task_id:name}/stop",
-    responses={200: {"model": StoppedTask}},
-    openapi_extra=takes(StopTask),
-)
+@routes.post("/v1/tasks/{task_id:name}/stop", **spec(StoppedTask, 200, StopTask))
 async def stop(
     request: Request, tenant_view: WriteAccess, caller: Writer, task_id: str
 ) -> Response:
@@ -136,7 +125,7 @@ async def stop(
     return reply(stopped)
 
 
-@routes.post("/v1/tasks/{task_id:name}/resume", responses={200: {"model": Resumed}})
+@routes.post("/v1/tasks/{task_id:name}/resume", **spec(Resumed))
 async def resume(
     request: Request, tenant_view: WriteAccess, caller: Writer, task_id: str
 ) -> Response:
@@ -148,12 +137,12 @@ async def resume(
 
 
 @routes.get("/v1/tasks/{task_id:name}/export", responses=EXPORTED, response_class=Response)
-async def export(tenant_view: ReadAccess, task_id: str, format: Format = "markdown") -> Response:  # noqa: A002
+async def export(tenant_view: ReadAccess, task_id: str, format: Format = "markdown") -> Response:
     """All of a task as one file."""
     return await exported(tenant_view, task_id, format)
 
 
-async def exported(tenant_view: TenantView, task_id: str, format: Format) -> Response:  # noqa: A002
+async def exported(tenant_view: TenantView, task_id: str, format: Format) -> Response:
     """A file to be saved."""
     text = await tenant_view.research.export(task_id, format, tenant=tenant_view.tenant)
     media, ending = FILES[format]
@@ -161,7 +150,7 @@ async def exported(tenant_view: TenantView, task_id: str, format: Format) -> Res
     return Response(text.encode("utf-8", "replace"), media_type=media, headers=headers)
 
 
-@routes.get("/v1/pages", responses={200: {"model": PageText}})
+@routes.get("/v1/pages", **spec(PageText))
 async def page(
     tenant_view: ReadAccess,
     document: Annotated[

@@ -34,6 +34,4 @@ async def actions_live(request: Request, visit: Controlling, before: Place = Non
 async def _seen(request: Request, before: str | None) -> dict[str, Any]:
     access: AccessStore = request.app.state.access
     found = await access.actions(PAGE + 1, before)
-    shown = found[:PAGE]
-    following = shown[-1].id if len(found) > PAGE else None
-    return {"actions": shown, **paging("/actions", before, following)}
+    return paging("actions", "/actions", found, PAGE, before)

@@ -59,9 +59,7 @@ async def asked_live(request: Request, visit: Reading, before: Before = None) ->
 async def _asked(visit: PageContext, before: str | None) -> dict[str, Any]:
     tenant = visit.tenant_view.tenant
     found = await visit.tenant_view.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
-    shown = found[:PAGE]
-    following = shown[-1].id if len(found) > PAGE else None
-    return {"answers": shown, **paging("/ask", before, following)}
+    return paging("answers", "/ask", found, PAGE, before)
 
 
 @routes.post("/ask")

@@ -53,10 +53,7 @@ async def _all(visit: PageContext) -> dict[str, Any]:
     seen = await visit.tenant_view.lanes(hosts=visit.may_control)
     first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MAX_LANES]
     chosen = {lane.name for lane in first}
-    return {
-        "lanes": [lane for lane in seen if lane.name in chosen],
-        "more": len(seen) - len(first),
-    }
+    return {"lanes": [lane for lane in seen if lane.name in chosen], "more": len(seen) - len(first)}
 
 
 def _calm(lane: LaneInfo) -> bool:

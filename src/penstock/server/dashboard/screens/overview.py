@@ -8,12 +8,11 @@ from fastapi import Request
 from starlette.responses import Response
 
 from penstock.model.job import JobState
-from penstock.ports.operators import KindCounts
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import page
 from penstock.server.dashboard.session import PageContext, Reading
-from penstock.server.routes.overview import seen_by
+from penstock.server.routes.operators import seen_by
 
 routes = router()
 
@@ -38,7 +37,10 @@ async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
     seen = await seen_by(visit.tenant_view, state.looks, admin=admin)
     lanes = await visit.tenant_view.lanes(hosts=admin)
     busy = sorted(lanes, key=lambda lane: (-lane.in_flight - lane.waiting, lane.name))
-    kinds = sorted(seen.kinds, key=lambda one: (-_unfinished(one), one.kind))
+    unfinished = {
+        one.kind: one.states[JobState.QUEUED] + one.states[JobState.RUNNING] for one in seen.kinds
+    }
+    kinds = sorted(seen.kinds, key=lambda one: (-unfinished[one.kind], one.kind))
     return {
         "seen": seen,
         "kinds": kinds[:GLANCE],
@@ -47,7 +49,3 @@ async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
         "more_kinds": max(0, len(kinds) - GLANCE),
         "history": state.history.view(CHARTED) if admin else None,
     }
-
-
-def _unfinished(kind: KindCounts) -> int:
-    return kind.states[JobState.QUEUED] + kind.states[JobState.RUNNING]

@@ -49,9 +49,7 @@ async def tasks_live(request: Request, visit: Reading, before: Before = None) ->
 async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
     tenant = visit.tenant_view.tenant
     found = await visit.tenant_view.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
-    shown = found[:PAGE]
-    following = shown[-1].task_id if len(found) > PAGE else None
-    return {"tasks": shown, **paging("/research", before, following)}
+    return paging("tasks", "/research", found, PAGE, before, cursor="task_id")
 
 
 @routes.post("/research")

@@ -15,7 +15,7 @@ from penstock.server.dashboard.forms import Refused, told, typed, whole_number
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, redirect
-from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 from penstock.server.routes.tasks import exported
 from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
@@ -130,6 +130,7 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
     form = await read_form(request)
     lines = typed(form, "queries")["queries"].splitlines()
     chosen = form.all("provider")
+    priority: Any = form.one("priority", "medium")  # a name that is none is refused by the service
     try:
         most = whole_number(form, "max_results", "Results per query")
         await request.app.state.depth.check(visit.tenant_view.tenant)
@@ -137,7 +138,7 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
             task_id,
             [line for line in lines if line.strip()],
             max_results=RESULTS if most is None else most,
-            priority=_priority(form),
+            priority=priority,
             providers=chosen,
             tenant=visit.tenant_view.tenant,
         )
@@ -152,11 +153,6 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
     if queued.skipped:
         said += f"; {queued.skipped} skipped as duplicates"
     return redirect(f"/research/{in_path(task_id)}", Flash("good", f"{said}."))
-
-
-def _priority(form: Form) -> Any:
-    """A name that is none is refused by the service."""
-    return form.one("priority", "medium")
 
 
 @routes.post("/research/{task_id:name}/stop")
@@ -190,7 +186,7 @@ async def resume(request: Request, visit: Writing, task_id: str) -> Response:
 
 
 @routes.get("/research/{task_id:name}/export")
-async def export(request: Request, visit: Reading, task_id: str, format: Format) -> Response:  # noqa: A002
+async def export(request: Request, visit: Reading, task_id: str, format: Format) -> Response:
     return await exported(visit.tenant_view, task_id, format)
 
 

@@ -1,8 +1,8 @@
-"""Compares the schema version of a database with this code."""
+"""Judges what databases tell of themselves: the version of their schema, and their clock."""
 
 from __future__ import annotations
 
-from penstock.adapters.database_facts import Schema
+from penstock.adapters.database_facts import ClockSkew, Schema
 from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
 
 
@@ -22,3 +22,18 @@ def judge_schema(part: str, schema: Schema) -> Diagnosis:
         found = f"version {schema.version} is newer than this Penstock, which can still use it"
         return warning(name, found, "finish the upgrade: replace the processes of this version")
     return ok(name, f"version {schema.version}, the newest this Penstock knows")
+
+
+MAX_SECONDS = 1.0
+
+
+def judge_clock(part: str, clock: ClockSkew) -> Diagnosis:
+    """Jobs go by the server's clock, so a wrong one here hurts only whoever compares times:
+    `run_at` and deadlines of callers, logs, and people."""
+    name = f"{part} clock"
+    if abs(clock.seconds) > MAX_SECONDS + clock.error:
+        side = "behind" if clock.seconds > 0 else "ahead of"
+        found = f"this machine's is {abs(clock.seconds):.1f} s {side} the server's"
+        advice = "set both by NTP (`timedatectl set-ntp true`, chrony)"
+        return warning(name, found, advice)
+    return ok(name, f"within {MAX_SECONDS:g} s of this machine's")

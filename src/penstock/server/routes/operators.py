@@ -1,0 +1,116 @@
+"""For operators: overview, lanes, periodic kinds, the last hour, and actions of callers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from penstock.api.overview import lane_view
+from penstock.api.overview import overview as overview_of
+from penstock.api.tenant_view import TenantView
+from penstock.errors import LaneNotFound
+from penstock.model.access import KeyScope
+from penstock.ports.access import AccessStore
+from penstock.server.actions import acting
+from penstock.server.answer_json import reply
+from penstock.server.bodies import json_body
+from penstock.server.callers import Admin, Reader
+from penstock.server.dependencies import AdminAccess, Before, ReadAccess
+from penstock.server.openapi import spec
+from penstock.server.problems import Problem
+from penstock.server.queue_cache import QueueCache
+from penstock.server.schemas import Limits
+from penstock.wire.jobs import PeriodicKinds
+from penstock.wire.operators import ActionPage, HistoryView, LaneList, LaneView, Overview
+
+routes = APIRouter()
+
+
+@routes.get("/v1/overview", tags=["overview"], **spec(Overview))
+async def overview(request: Request, tenant_view: ReadAccess, caller: Reader) -> Response:
+    """Jobs of the tenant by kind and state. For admins besides: worker processes, lanes in trouble,
+    and what needs attention. As of a second ago; on a large queue, of some seconds."""
+    admin = KeyScope.ADMIN in caller.scopes
+    return reply(await seen_by(tenant_view, request.app.state.looks, admin=admin))
+
+
+async def seen_by(tenant_view: TenantView, looks: QueueCache, *, admin: bool) -> Overview:
+    """What the API answers and the dashboard shows."""
+    now, counts = tenant_view.app.queue.now(), await looks.counts(tenant_view.tenant)
+    return overview_of(tenant_view.tenant, counts, now, await looks.outlook() if admin else None)
+
+
+@routes.get("/v1/lanes", tags=["lanes"], **spec(LaneList))
+async def lanes(tenant_view: ReadAccess, caller: Reader) -> Response:
+    """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks. Those of hosts
+    are for admins: their names tell what other tenants fetch."""
+    seen = await tenant_view.lanes(hosts=KeyScope.ADMIN in caller.scopes)
+    return reply(LaneList([lane_view(lane) for lane in seen]))
+
+
+@routes.post("/v1/lanes/{name:name}/pause", tags=["lanes"], **spec(LaneView))
+async def pause(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
+    """Let nothing start in a lane until it is resumed."""
+    async with acting(request, caller, "lane.pause", name):
+        await tenant_view.app.control_lane(name, "pause")
+    return await _lane(tenant_view, name)
+
+
+@routes.post("/v1/lanes/{name:name}/resume", tags=["lanes"], **spec(LaneView))
+async def resume(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
+    """Lift a pause, or a block by refused credentials."""
+    async with acting(request, caller, "lane.resume", name):
+        await tenant_view.app.control_lane(name, "resume")
+    return await _lane(tenant_view, name)
+
+
+@routes.patch("/v1/lanes/{name:name}", tags=["lanes"], **spec(LaneView, 200, Limits))
+async def limit(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
+    """Give a lane other limits, for all processes and until they are taken back: null stands for
+    what is configured. What is not named stays as it is. Part of a rate is completed from what is
+    configured."""
+    given, _ = await json_body(request, Limits)
+    changes = given.model_dump(exclude_unset=True)
+    if not changes:
+        raise Problem(422, "invalid", f"give at least one of {', '.join(Limits.model_fields)}")
+    async with acting(request, caller, "lane.limit", name, limits=changes):
+        lane = await tenant_view.app.limit_lane(name, changes)
+    return reply(lane_view(lane))
+
+
+async def _lane(tenant_view: TenantView, name: str) -> Response:
+    for lane in await tenant_view.app.lane_infos():
+        if lane.name == name:
+            return reply(lane_view(lane))
+    raise LaneNotFound(name)
+
+
+@routes.get("/v1/periodic", tags=["jobs"], **spec(PeriodicKinds))
+async def periodic(tenant_view: AdminAccess) -> Response:
+    """The kinds that the clock enqueues, as worker processes last told: schedule, last and next
+    tick, jobs of earlier ticks that are unfinished."""
+    return reply(PeriodicKinds(await tenant_view.app.periodic()))
+
+
+@routes.get("/v1/history", tags=["overview"], **spec(HistoryView))
+async def history(request: Request, tenant_view: AdminAccess) -> Response:
+    """How much ran and how long it took in the last hour, for as long as this server has been up:
+    a sample every five seconds, as columns. Of all tenants together, so it is for admins."""
+    return reply(request.app.state.history.view())
+
+
+@routes.get("/v1/actions", tags=["actions"], **spec(ActionPage))
+async def actions(
+    request: Request,
+    caller: Admin,
+    tenant: Annotated[str | None, Query(max_length=240)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: Before = None,
+) -> Response:
+    """The newest first, of all tenants or of one."""
+    access: AccessStore = request.app.state.access
+    found = await access.actions(limit, before, tenant)
+    following = found[-1].id if len(found) == limit else None
+    return reply(ActionPage(actions=found, next=following))
