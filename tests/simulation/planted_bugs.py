@@ -14,10 +14,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from penstock.adapters.sqlite import lanes as lane_store
-from penstock.adapters.sqlite import settle, takeover
 from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
-from penstock.engine import dispatcher, membership, settler, watchdog
+from penstock.engine import dispatcher, membership
 from penstock.engine.claims import Claims
 from penstock.engine.internal_queue import InternalQueue
 from penstock.testing import SimulationFailed, simulate
@@ -78,10 +77,6 @@ def _cancelled_completes() -> AbstractContextManager[None]:
     return in_sql(("+jobs.holder = :member AND jobs.state = 'running'", "+jobs.holder = :member"))
 
 
-def _dead_not_found() -> AbstractContextManager[None]:
-    return replaced((takeover, "suspects", lambda *_: []), (takeover, "lapsed", nothing))
-
-
 def _taken_back_and_forgotten() -> AbstractContextManager[None]:
     return in_sql(("SET state = :state, ready = :ready, holder = NULL", "SET holder = NULL"))
 
@@ -92,14 +87,6 @@ def _slots_of_permits() -> AbstractContextManager[None]:
 
 def _slots_not_taken() -> AbstractContextManager[None]:
     return in_sql(("INSERT INTO slots", "INSERT OR IGNORE INTO gone"))
-
-
-def _outcomes_dropped() -> AbstractContextManager[None]:
-    return replaced((settler.Settler, "put_back", nothing))
-
-
-def _keys_ignored() -> AbstractContextManager[None]:
-    return in_sql((":key", "NULL"))
 
 
 def _dispatcher_dies() -> AbstractContextManager[None]:
@@ -133,10 +120,6 @@ def _leases_dropped_on_arrival() -> AbstractContextManager[None]:
     return replaced((Claims, "put", put_first))
 
 
-def _renews_for_others() -> AbstractContextManager[None]:
-    return replaced((watchdog.Watchdog, "interrupt_all", nothing))
-
-
 def _repeats_after_commit() -> AbstractContextManager[None]:
     commit = WriterThread._commit
 
@@ -147,26 +130,17 @@ def _repeats_after_commit() -> AbstractContextManager[None]:
     return replaced((WriterThread, "_commit", twice))
 
 
-def _spared_without_fence() -> AbstractContextManager[None]:
-    return replaced((settle, "standing_leases", lambda tx, number, refs, **_: set(refs)))
-
-
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a settlement is not fenced": _unfenced,
     "a settlement is fenced by the state alone": _unfenced_but_running,
     "a cancelled job completes": _cancelled_completes,
-    "the dead are not found": _dead_not_found,
     "jobs of the dead are not queued again": _taken_back_and_forgotten,
     "slots of permits are not freed": _slots_of_permits,
-    "outcomes are dropped when the queue cannot be reached": _outcomes_dropped,
     "the dispatcher ends with its first error": _dispatcher_dies,
     "a process that has lapsed does not join again": _never_rejoins,
     "a parked job gets no worker": _parked_never_back,
     "jobs beyond the second of a claim are forgotten": _leases_dropped_on_arrival,
-    "idempotency keys are ignored": _keys_ignored,
     "a transaction is repeated after its commit": _repeats_after_commit,
-    "runs go on after the lease is lost": _renews_for_others,
-    "lanes learn from settlements that do not stand": _spared_without_fence,
     "slots are not taken": _slots_not_taken,
 }
 

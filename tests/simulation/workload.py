@@ -35,7 +35,7 @@ app = Penstock(
 @dataclass(slots=True, eq=False)
 class _Visit:
     process: SimulatedProcess
-    freezes: int
+    lapses: int
 
 
 @dataclass(slots=True)
@@ -49,11 +49,9 @@ class Receiver:
     async def visit(self, seconds: float) -> None:
         process = current.get()
         # Whoever died or stood still has lost its slot, and is still here.
-        held = [
-            one for one in self.there if one.process.alive and one.freezes == one.process.freezes
-        ]
+        held = [one for one in self.there if one.process.alive and one.lapses == one.process.lapses]
         self.most = max(self.most, len(held) + 1)
-        visit = _Visit(process, process.freezes)
+        visit = _Visit(process, process.lapses)
         self.there.append(visit)
         self.starts.append(asyncio.get_running_loop().time())
         try:

@@ -10,7 +10,7 @@ import penstock
 
 SOURCE = Path(penstock.__file__).parent
 RIDDLE = re.compile(r"(What|Who|Whoever|Whose|Whom|How|Which|It) ")
-ADAPTERS = {"Claimed", "Renewal", "Transaction", "Upkeep", "Wakeups"}
+ADAPTERS = {"Claimed", "Renewal", "Transaction", "Wakeups"}
 """Of several adapters of one port."""
 
 

@@ -35,7 +35,7 @@ def state_style(cell: str) -> str | None:
 
 
 class Looks(NamedTuple):
-    """How columns look, by their names. Those that are named in neither `fold` nor `cut` are whole
+    """The look of columns, by their names. Those named in neither `fold` nor `cut` are whole
     also on a terminal that is too narrow; elsewhere every cell is."""
 
     right: Collection[str] = ()

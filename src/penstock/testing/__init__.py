@@ -1,6 +1,6 @@
 """Simulates an app: its handlers under a virtual clock, with faults that a seed decides."""
 
-from penstock.testing.faults import Fault, FaultKind
+from penstock.testing.faults import FaultKind, InjectedFault
 from penstock.testing.simulation import SimulationFailed, SimulationReport, simulate
 
-__all__ = ["Fault", "FaultKind", "SimulationFailed", "SimulationReport", "simulate"]
+__all__ = ["FaultKind", "InjectedFault", "SimulationFailed", "SimulationReport", "simulate"]

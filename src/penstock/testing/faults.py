@@ -29,7 +29,7 @@ class FaultKind(StrEnum):
 
 
 @dataclass(slots=True, frozen=True)
-class Fault:
+class InjectedFault:
     at: float
     """Seconds after the beginning."""
     kind: FaultKind
@@ -47,12 +47,12 @@ class Fault:
 
 def draw_faults(
     seed: int, kinds: Collection[FaultKind], span: float, most: int = 8
-) -> Sequence[Fault]:
+) -> Sequence[InjectedFault]:
     """The faults of a seed, in the order they happen: none to `most`, within `span` seconds."""
     chance = random.Random(f"faults {seed}")  # noqa: S311 (it is to be predictable)
     ordered = sorted(kinds)
     faults = [
-        Fault(
+        InjectedFault(
             at=chance.uniform(0.0, span),
             kind=chance.choice(ordered),
             process=chance.randrange(100),

