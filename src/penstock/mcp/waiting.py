@@ -7,10 +7,11 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import anyio
-from mcp.server.mcpserver import Context
 from pydantic import Field
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the server needs `Stopping`, whether or not the extra is installed
+    from mcp.server.mcpserver import Context
+
     from penstock.mcp.tool_view import McpServices
 
 MAX_ASKED = 300

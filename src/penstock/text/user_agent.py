@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PRODUCT = "Penstock"
-VERSION = "0.1.0"
+VERSION = "0.1.0rc1"
 
 
 def user_agent(contact: str = "") -> str:

@@ -203,14 +203,10 @@ async def test_a_store_behind_a_pooler_works(proxy: Proxy) -> None:
 async def test_a_file_of_before_there_were_tasks_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package, steps = tmp_path / "package", tmp_path / "package" / "migrations"
-    steps.mkdir(parents=True)
-    for step in (Path(sqlite_schema.__file__).parent / "migrations").glob("*.sql"):
-        if step.name < "0004":
-            (steps / step.name).write_text(step.read_text())
+    before = sqlite_schema.migrations()[:3]
     file = SqliteFile(f"sqlite:///{tmp_path}/store.db", durable=False)
     with monkeypatch.context() as then:
-        then.setattr(sqlite_schema, "files", lambda name: package)
+        then.setattr(sqlite_schema, "migrations", lambda: before)
         await file.open()
         await file.close()
     with closing(sqlite3.connect(file.path)) as old:
