@@ -90,6 +90,7 @@ async def test_an_id_of_another_time_gives_a_snapshot_to_start_from(host: Host) 
     served = host.serve()
     async with served.client() as client:
         await client.put("/v1/index/a", json={"text": TEXT})
+        await stream(client, "/v1/documents/a/events")  # until its job is settled, too
         for last in ("999", "nonsense", "1e9", "-1"):
             told = await stream(client, "/v1/documents/a/events", last)
             assert [one.name for one in told] == ["reset", "done"], last
