@@ -1,17 +1,22 @@
 """The engine under a virtual clock and faults from a seed; and that this finds what it should."""
 
 import asyncio
+import gc
 import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from penstock import Job, JobContext, Penstock
-from penstock.testing import FaultKind, SimulationFailed, simulate
-from penstock.testing.faults import draw_faults
+from penstock.errors import ConfigError
+from penstock.testing import SimulationFailed, simulate
 from tests.simulation.planted_bugs import BUGS, found
 from tests.simulation.workload import app, check, receiver, scenario
 
+ROOT = Path(__file__).parents[2]
 SEEDS = 400
 """`make simulate` tries more."""
 TOGETHER = 50
@@ -82,11 +87,28 @@ def test_without_faults_nothing_is_repeated() -> None:
     assert set(charged.values()) == {1}
 
 
-def test_faults_of_a_seed_are_the_same_in_every_process() -> None:
-    assert [str(one) for one in draw_faults(7, frozenset(FaultKind), 10.0)] == [
-        str(one) for one in draw_faults(7, frozenset(FaultKind), 10.0)
+def test_seed_is_the_same_in_every_process() -> None:
+    """The order of sets, which Python draws anew for each process, must not matter."""
+    program = (
+        "from tests.simulation.planted_bugs import found\n"
+        "print(found('a transaction is repeated after its commit', 3))\n"
+        "from penstock.testing import simulate\n"
+        "from tests.simulation.workload import app, check, receiver, scenario\n"
+        "print(simulate(app, scenario, seeds=range(8), check=check, reset=receiver.clear))"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": number},
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for number in ("1", "2")
     ]
-    assert os.environ.get("PYTHONHASHSEED") != "0", "the order of sets must not matter"
+    assert told[0] == told[1]
+    assert "steps=" in told[0]
 
 
 def test_time_passes_only_in_the_simulation() -> None:
@@ -101,3 +123,30 @@ def test_time_passes_only_in_the_simulation() -> None:
         await app.wait(job.id)
 
     simulate(shop, order, seeds=1, faults=())
+
+
+def test_app_with_services_is_refused() -> None:
+    with pytest.raises(ConfigError, match="services cannot be simulated"):
+        simulate(Penstock("sqlite:///simulated.db").use("documents"), _order, seeds=1)
+
+
+def test_job_that_nobody_handles_is_found() -> None:
+    async def misspelt(app: Penstock) -> None:
+        await app.enqueue("chrage", {"order": "book"})
+
+    with pytest.raises(SimulationFailed, match="no handler is registered for 'chrage'"):
+        simulate(_charging(safe=True)[0], misspelt, seeds=1, faults=())
+
+
+def test_simulation_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is over while its processes still start: their `finally` blocks would run
+    later, in the middle of something else."""
+    left: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: left.append(str(told.exc_value)))
+
+    async def nothing(app: Penstock) -> None:
+        """The scenario is over at once."""
+
+    simulate(_charging(safe=True)[0], nothing, seeds=60)
+    gc.collect()
+    assert left == []

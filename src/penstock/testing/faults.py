@@ -34,15 +34,14 @@ class InjectedFault:
     """Seconds after the beginning."""
     kind: FaultKind
     process: int
-    """Which worker process, of those that are; or which lane."""
+    """Which worker process, by its number; modulo how many there are."""
     seconds: float
     """How long it lasts."""
     steps: int
     """After how many callbacks a process that is killed dies; which way a dependency fails."""
 
     def __str__(self) -> str:
-        text = f"{self.kind} at {self.at:.2f} s for {self.seconds:.2f} s"
-        return f"{text} ({self.process})"
+        return f"{self.kind} at {self.at:.2f} s for {self.seconds:.2f} s"
 
 
 def draw_faults(

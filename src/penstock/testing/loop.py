@@ -220,13 +220,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     context.run(_end, task.get_coro())
+            for generator in self._generators:
+                # Ending a task leaves alone what a generator awaits for it.
+                if hasattr(generator.ag_await, "close"):
+                    _end(generator.ag_await)
 
     @contextmanager
     def _running(self) -> Iterator[None]:
         before, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
         asyncio._set_running_loop(self)
         # Generators of the dead are kept as they are, as the rest of them is.
-        sys.set_asyncgen_hooks(finalizer=self._generators.append)
+        sys.set_asyncgen_hooks(firstiter=self._generators.append, finalizer=lambda _: None)
         try:
             yield
         finally:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
+from penstock import runtime
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.app import Penstock
 from penstock.errors import ConfigError
@@ -31,6 +32,7 @@ FAULT_SECONDS = 10.0
 RECOVERY_SECONDS = 60.0
 """After the last fault, everything has to be done within this time."""
 
+LATE = f"not all was done {RECOVERY_SECONDS:g} s after the last fault"
 AHEAD = 10.0
 """How far the clock is set ahead for each second that this lasts."""
 
@@ -131,7 +133,8 @@ class Simulation:
         self._respond = respond
         self._workers: list[SimulatedProcess | None] = [None] * workers
         self._started = 0
-        self._outages: dict[str, tuple[float, int]] = {}
+        self._outage = (0.0, 0)
+        """Until when dependencies fail, and in which way."""
         self._begun = self.machine.loop.clock
         record(self.machine.connection, lambda: self.machine.loop.clock - self._begun)
 
@@ -151,10 +154,8 @@ class Simulation:
             try:
                 over = loop.run_until(done.done, loop.clock + self._longest())
                 found = self.history.broken(machine.connection)
-                if over:
-                    found += self._result_of(done)
-                else:
-                    found.append(self._unfinished())
+                found += self._result_of(done) if over else [LATE]
+                found += self._unfinished()
             except Stuck as error:
                 found = [*self.history.broken(machine.connection), str(error)]
             found += [f"{told.get('message')}: {told.get('exception')!r}" for told in loop.errors]
@@ -188,18 +189,17 @@ class Simulation:
         self.history.note(self.machine.loop.clock - self._begun, f"client: {error!r}")
         return [f"{type(error).__name__}: {error}"]
 
-    def _unfinished(self) -> str:
+    def _unfinished(self) -> list[str]:
         rows = self.machine.connection.execute(
             "SELECT id, kind, state, holder FROM jobs WHERE state IN ('queued', 'running')"
         ).fetchall()
         if not rows:
-            return "the scenario did not end, although all jobs have"
+            return []
         job, kind, state, holder = rows[0]
+        if kind not in self._app.handlers:
+            return [f"{job} ({kind}) is {state}: no handler is registered for {kind!r}"]
         at = f" by process {holder}" if holder else ""
-        return (
-            f"{len(rows)} jobs were not finished {RECOVERY_SECONDS:g} s after the last fault: "
-            f"{job} ({kind}) is {state}{at}"
-        )
+        return [f"{len(rows)} jobs are not finished: {job} ({kind}) is {state}{at}"]
 
     async def _client(self) -> None:
         app = self._app_of_process()
@@ -277,7 +277,7 @@ class Simulation:
                     process.lapses += 1
                 loop.call_later(fault.seconds, self._set_clock_back, AHEAD * fault.seconds)
             case FaultKind.OUTAGE:
-                self._outages["*"] = (until, fault.steps)
+                self._outage = (until, fault.steps)
             case _:
                 """The process is not there."""
 
@@ -298,7 +298,7 @@ class Simulation:
         """What a request of a handler is answered with."""
         chance = self.machine.chance
         await asyncio.sleep(chance.uniform(0.001, 0.2))
-        until, way = self._outages.get("*", (0.0, 0))
+        until, way = self._outage
         if self.machine.loop.clock < until:
             if way % 4 == 0:
                 return httpx2.Response(503)
@@ -314,8 +314,6 @@ class Simulation:
 
 @contextmanager
 def _replaced_transport(simulation: Simulation) -> Iterator[None]:
-    from penstock import runtime
-
     transport = httpx2.MockTransport(simulation.answer)
     with runtime.replaced(http_transport=lambda: transport):
         yield
@@ -343,6 +341,8 @@ def simulate(
     handlers make with `ctx.http`. With `shrink` the faults that a failure does not take are left
     out of what is told.
     """
+    if any(handler.built_in for handler in app.handlers.values()):
+        raise ConfigError("services cannot be simulated: give `simulate` an app without `use(...)`")
     tried = happened = jobs = steps = 0
     with scratch_folder() as scratch, _quiet():
 
