@@ -24,8 +24,8 @@ async def main(folder: str) -> None:
 
     async with app.running():
         accepted = await documents.add_url(f"http://{here}/sluices")
-        print(f"accepted: {accepted.state}, stage {accepted.stage}")
-        assert accepted.stage == "fetch"
+        print(f"accepted: {accepted.state}, phase {accepted.phase}")
+        assert accepted.phase == "fetch"
 
         document = await documents.wait(accepted.ref.id, timeout=60)
         print(f"{document.state}: {document.title}, masked: {dict(document.masked)}")

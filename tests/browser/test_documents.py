@@ -209,7 +209,7 @@ def test_a_document_is_followed_while_it_is_worked_on_and_in_two_tabs(
     one = board.look("/documents/slow").live()
     other = board.another(one, "/documents?state=processing").live()
     one.says("processing")
-    one.says(re.compile(r"embed \d+ %"), "#stage")
+    one.says(re.compile(r"embed \d+ %"), "#phase")
     other.says("slow", "#live tbody")
     one.page.reload()  # in the middle
     board.host.embedder.gate = None

@@ -73,7 +73,7 @@ def about(document: Document) -> str:
     match document.state:
         case DocumentState.PROCESSING:
             old = "; the previous version is searchable" if document.searchable else ""
-            return f"{document.stage} {document.progress:.0%}{old}"
+            return f"{document.phase} {document.progress:.0%}{old}"
         case DocumentState.FAILED:
             old = "; the previous version is searchable" if document.searchable else ""
             return problem(document.error) + old
@@ -111,7 +111,7 @@ def print_document(document: Document) -> None:
             "collection": printable(document.collection),
             "tenant": printable(document.tenant),
             "state": str(document.state),
-            "stage": f"{document.stage}, {document.progress:.0%}" if processing else "",
+            "phase": f"{document.phase}, {document.progress:.0%}" if processing else "",
             "searchable": _searchable(document),
             "title": printable(document.title),
             "format": document.mime,

@@ -254,6 +254,6 @@ class Ingest:
 
 
 def _active(job: Job) -> Active:
-    stage = job.kind.rpartition(".")[2]
+    phase = job.kind.rpartition(".")[2]
     begins_at = PARSED if job.kind == EMBED else 0.0
-    return Active(job.payload["document"], stage, max(begins_at, job.progress), job.message)
+    return Active(job.payload["document"], phase, max(begins_at, job.progress), job.message)

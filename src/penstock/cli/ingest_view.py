@@ -28,7 +28,7 @@ class Active(NamedTuple):
     """A document that is being worked on."""
 
     id: str
-    stage: str
+    phase: str
     progress: float
     message: str
 
@@ -171,7 +171,7 @@ class BarView(View):
             name = printable(one.id)
             name = name if len(name) <= NAME_WIDTH else "…" + name[1 - NAME_WIDTH :]
             bar = ProgressBar(total=1.0, completed=one.progress, width=20)
-            what = f"{one.stage}  {printable(one.message)}".rstrip()
+            what = f"{one.phase}  {printable(one.message)}".rstrip()
             table.add_row(name, bar, f"{one.progress:4.0%}", Text(what, "dim", no_wrap=True))
         done = tally.completed + tally.unchanged + len(tally.failures)
         total = done + pending

@@ -148,13 +148,13 @@ class IngestRun:
     blob: str
 
     async def do(
-        self, stage: str, progress: float, work: Callable[[], Awaitable[Result | None]]
+        self, phase: str, progress: float, work: Callable[[], Awaitable[Result | None]]
     ) -> Result:
         """Keep the document's row in step with its job, and what is said of failures masked.
         `work` gives None where the version is late."""
         mark = self.tools.documents.mark
         result = None
-        if await mark(self.version, state=DocumentState.PROCESSING, stage=stage, progress=progress):
+        if await mark(self.version, state=DocumentState.PROCESSING, phase=phase, progress=progress):
             try:
                 result = await work()
             except (Unavailable, LaneBusy, RunLater, QueueUnavailable, StoreUnavailable):
@@ -165,7 +165,7 @@ class IngestRun:
                 if not final or await mark(
                     self.version,
                     state=DocumentState.FAILED,
-                    stage=stage,
+                    phase=phase,
                     progress=progress,
                     message=str(ours),
                     error=describe(ours, retryable=False),

@@ -100,7 +100,7 @@ class DocumentReconciler:
         await documents.mark(
             Version(document.ref, document.generation),
             state=DocumentState.FAILED,
-            stage=now.stage,
+            phase=now.phase,
             progress=now.progress,
             message=error["message"],
             error=error,

@@ -36,7 +36,7 @@ class DocumentSummary:
     source: str
     """Where it came from: an address or a file name."""
     state: DocumentState
-    stage: str
+    phase: str
     """What is being done: fetch, waiting, parse, scan, embed, done."""
     progress: float
     """From 0 to 1."""

@@ -192,7 +192,7 @@ class DocumentStore(Protocol):
         version: Version,
         *,
         state: DocumentState,
-        stage: str,
+        phase: str,
         progress: float,
         message: str = "",
         error: Mapping[str, Any] | None = None,

@@ -56,10 +56,10 @@ async def test_document_goes_from_accepted_to_found(documents: DocumentStore) ->
     ref = ref_of("weather")
     version = await accept(documents, ref, "x", title="Weather", metadata={"year": 2026})
     accepted = await there(documents, ref)
-    assert (accepted.state, accepted.stage, accepted.progress) == ("processing", "waiting", 0.0)
+    assert (accepted.state, accepted.phase, accepted.progress) == ("processing", "waiting", 0.0)
     assert not accepted.searchable
     assert await documents.mark(
-        version, state=DocumentState.PROCESSING, stage="parse", progress=0.1
+        version, state=DocumentState.PROCESSING, phase="parse", progress=0.1
     )
     assert (await there(documents, ref)).started_at is not None
     assert await publish(documents, version, "sun and rain", "moon and tide")
@@ -126,7 +126,7 @@ async def test_slow_first_version_never_publishes_over_the_second(documents: Doc
     assert not await documents.publish(slow, MODEL)
     assert not await documents.stage(slow, staged_of(["sun"]))
     assert await documents.to_embed(slow, MODEL) is None
-    assert not await documents.mark(slow, state=DocumentState.FAILED, stage="embed", progress=0.5)
+    assert not await documents.mark(slow, state=DocumentState.FAILED, phase="embed", progress=0.5)
     assert (await there(documents, ref)).state is DocumentState.COMPLETED
     assert texts(await find(documents, "sun moon")) == ["moon"]
 
@@ -178,7 +178,7 @@ async def test_the_same_upload_again_is_a_new_try_where_it_failed_and_one_is_ask
     version = await accept(documents, ref, "same")
     error = {"type": "ParserError", "message": "encrypted"}
     await documents.mark(
-        version, state=DocumentState.FAILED, stage="parse", progress=0.2, error=error
+        version, state=DocumentState.FAILED, phase="parse", progress=0.2, error=error
     )
     failed = await there(documents, ref)
     assert (failed.state, failed.error, failed.searchable) == (DocumentState.FAILED, error, False)
@@ -197,7 +197,7 @@ async def test_failed_second_version_leaves_the_first_to_be_found(documents: Doc
     await add(documents, ref, "sun")
     version = await accept(documents, ref, "new")
     await documents.stage(version, staged_of(["moon"]))
-    await documents.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.5)
+    await documents.mark(version, state=DocumentState.FAILED, phase="embed", progress=0.5)
 
     assert texts(await find(documents, "sun moon")) == ["sun"]
     assert (await there(documents, ref)).searchable

@@ -33,7 +33,7 @@ async def documents(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 
 
 async def fail(documents: DocumentStore, version: Version) -> None:
-    assert await documents.mark(version, state=DocumentState.FAILED, stage="fetch", progress=0.0)
+    assert await documents.mark(version, state=DocumentState.FAILED, phase="fetch", progress=0.0)
 
 
 async def arrive(
@@ -51,7 +51,7 @@ async def test_document_to_be_fetched_is_accepted_before_it_is_there(
 ) -> None:
     version = await accept(documents, ref_of("a"), ADDRESS, remote=True, title="as given")
     waiting = await there(documents, version.ref)
-    assert (waiting.state, waiting.stage, waiting.remote) == ("processing", "fetch", True)
+    assert (waiting.state, waiting.phase, waiting.remote) == ("processing", "fetch", True)
     again = await documents.accept(upload_of(version.ref, ADDRESS, remote=True))
     assert not again.new, "the same is on its way already"
     address = upload_of(version.ref, ADDRESS).blob
@@ -61,7 +61,7 @@ async def test_document_to_be_fetched_is_accepted_before_it_is_there(
     arrived = await arrive(documents, version, "sun")
     assert arrived is not None
     assert arrived == await there(documents, version.ref)
-    assert (arrived.stage, arrived.remote, arrived.size) == ("waiting", False, 3)
+    assert (arrived.phase, arrived.remote, arrived.size) == ("waiting", False, 3)
     assert (arrived.generation, arrived.title) == (version.generation, "as fetched")
     blob = upload_of(version.ref, "sun").blob
     assert await documents.original(version.ref) == blob
@@ -82,11 +82,11 @@ async def test_same_content_fetched_again_leaves_what_is_published(
     assert (between.title, between.size) == (before.title, before.size)
     arrived = await arrive(documents, version, "sun")
     assert arrived is not None
-    assert (arrived.state, arrived.stage, arrived.progress) == ("completed", "done", 1.0)
+    assert (arrived.state, arrived.phase, arrived.progress) == ("completed", "done", 1.0)
     assert (arrived.generation, arrived.title) == (live.generation, before.title)
     assert texts(await find(documents, "sun")) == ["sun"]
     assert not await documents.mark(
-        version, state=DocumentState.PROCESSING, stage="fetch", progress=0.0
+        version, state=DocumentState.PROCESSING, phase="fetch", progress=0.0
     ), "its generation is closed"
     # The bytes are known by now, so the address is worth another look.
     newer = await accept(documents, live.ref, ADDRESS, remote=True)
@@ -129,10 +129,10 @@ async def test_failed_fetch_is_tried_again_as_a_fetch(documents: DocumentStore) 
     await fail(documents, version)
     again = await documents.retry(version)
     assert again is not None
-    assert (again.stage, again.remote) == ("fetch", True)
+    assert (again.phase, again.remote) == ("fetch", True)
     await fail(documents, Version(version.ref, again.generation))
     uploaded = await documents.accept(upload_of(version.ref, "sun"))
-    assert (uploaded.document.stage, uploaded.document.remote) == ("waiting", False)
+    assert (uploaded.document.phase, uploaded.document.remote) == ("waiting", False)
     (pending,) = await documents.processing(after=0, older_than=0.0, limit=9)
     assert pending.request is None
 

@@ -112,7 +112,7 @@ async def test_what_is_embedded_of_a_document_under_way_is_its_checkpoint_and_st
     await documents.stage(version, staged_of(["sun", "moon"]))
     await embed(documents, version)
     if ended:
-        await documents.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.5)
+        await documents.mark(version, state=DocumentState.FAILED, phase="embed", progress=0.5)
     assert await purged(documents, 0.0) == 0
     assert await documents.to_embed(version, MODEL) == []
     await documents.delete(version.ref)

@@ -38,7 +38,7 @@ async def to_state(documents: DocumentStore, state: str) -> Version:
         assert await publish(documents, version, "tide")
         version = await accept(documents, ref_of(state), "new")
     if state != "accepted":
-        await documents.mark(version, state=DocumentState.PROCESSING, stage="parse", progress=0.1)
+        await documents.mark(version, state=DocumentState.PROCESSING, phase="parse", progress=0.1)
     if state in ("staged", "embedding", "failed", "replacing"):
         await documents.stage(version, staged_of(["sun", "moon"]))
     if state in ("embedding", "failed", "replacing"):
@@ -46,7 +46,7 @@ async def to_state(documents: DocumentStore, state: str) -> Version:
         assert missing is not None
         await documents.put_vectors(TENANT, MODEL, {missing[0].hash: vector_of("sun")})
     if state == "failed":
-        await documents.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.5)
+        await documents.mark(version, state=DocumentState.FAILED, phase="embed", progress=0.5)
     return version
 
 
@@ -66,7 +66,7 @@ async def test_document_can_be_deleted_in_any_state_and_nothing_late_brings_it_b
     assert await documents.to_embed(version, MODEL) is None
     assert not await documents.publish(version, MODEL)
     for ended in DocumentState:
-        assert not await documents.mark(version, state=ended, stage="embed", progress=0.5)
+        assert not await documents.mark(version, state=ended, phase="embed", progress=0.5)
     found = await find(documents, "sun moon tide")
     assert texts(found) == nearest(found) == []
     again = await accept(documents, version.ref, "again")
@@ -84,6 +84,6 @@ async def test_newest_version_wins_in_whatever_state_the_one_before_is(
     assert await publish(documents, fast, "rain")
     assert not await documents.stage(slow, staged_of(["sun"]))
     assert not await documents.publish(slow, MODEL)
-    assert not await documents.mark(slow, state=DocumentState.FAILED, stage="embed", progress=0.5)
+    assert not await documents.mark(slow, state=DocumentState.FAILED, phase="embed", progress=0.5)
     found = await find(documents, "sun moon tide rain")
     assert texts(found) == nearest(found) == ["rain"]

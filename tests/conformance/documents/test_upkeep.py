@@ -35,7 +35,7 @@ async def documents(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 
 async def fail(documents: DocumentStore, version: Version) -> None:
     assert await documents.mark(
-        version, state=DocumentState.FAILED, stage="parse", progress=0.2, message="no", error=ERROR
+        version, state=DocumentState.FAILED, phase="parse", progress=0.2, message="no", error=ERROR
     )
 
 
@@ -46,7 +46,7 @@ async def test_published_version_is_neither_staged_nor_marked_again(
     before = await there(documents, version.ref)
     assert not await documents.stage(version, staged_of(["moon"]))
     for state in (DocumentState.PROCESSING, DocumentState.FAILED):
-        assert not await documents.mark(version, state=state, stage="embed", progress=0.5)
+        assert not await documents.mark(version, state=state, phase="embed", progress=0.5)
     assert await there(documents, version.ref) == before
     assert texts(await find(documents, "sun moon")) == ["sun"]
     assert await documents.publish(version, MODEL), "publishing it again changes nothing"
@@ -63,11 +63,11 @@ async def test_retry_takes_the_next_generation_and_keeps_the_diagnosis(
     again = await documents.retry(version)
     assert again is not None
     assert again.generation > version.generation
-    assert (again.state, again.stage, again.progress) == ("processing", "waiting", 0.0)
+    assert (again.state, again.phase, again.progress) == ("processing", "waiting", 0.0)
     assert (again.error, again.metadata, again.title) == (ERROR, failed.metadata, failed.title)
     assert (again.started_at, again.finished_at) == (None, None)
     newer = Version(version.ref, again.generation)
-    assert await documents.mark(newer, state=DocumentState.PROCESSING, stage="parse", progress=0.1)
+    assert await documents.mark(newer, state=DocumentState.PROCESSING, phase="parse", progress=0.1)
     assert (await there(documents, version.ref)).error == ERROR
     assert not await documents.stage(version, staged_of(["sun"])), "the failed one is late"
     assert await publish(documents, newer, "moon")

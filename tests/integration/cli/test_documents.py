@@ -76,7 +76,7 @@ def test_show_tells_what_is_wrong_and_what_to_do(cli: Cli) -> None:
     assert "\nwhat to do  save it without a password and ingest it again\n" in shown
     assert cli("documents", "show", "locked.pdf", "--json").json["error"]["reason"] == "encrypted"
     accept(cli, "waits")
-    assert "\nstage       waiting, 0%\n" in cli("documents", "show", "waits").out
+    assert "\nphase       waiting, 0%\n" in cli("documents", "show", "waits").out
 
 
 def test_deleting_asks_first(cli: Cli) -> None:
@@ -114,12 +114,12 @@ def test_on_redis_alone_the_missing_setting_is_named(cli: Cli) -> None:
 def test_json_of_a_listed_document(cli: Cli) -> None:
     accept(cli, "one")
     (one,) = cli("documents", "list", "--json").json
-    assert {key: one[key] for key in ("id", "collection", "tenant", "state", "stage")} == {
+    assert {key: one[key] for key in ("id", "collection", "tenant", "state", "phase")} == {
         "id": "one",
         "collection": "default",
         "tenant": "default",
         "state": "processing",
-        "stage": "waiting",
+        "phase": "waiting",
     }
     assert one["error"] is None
     assert one["size"] == len("This is one.")

@@ -167,10 +167,10 @@ def test_addresses_are_fetched_by_the_workers_within_limits(cli: Cli) -> None:
     assert [one["event"] for one in again if one["event"] not in busy] == [
         *("accepted", "unchanged", "summary"),
     ]
-    assert {one["stage"] for one in again if one["event"] == "progress"} <= {"fetch"}
-    assert (again[0]["stage"], again[0]["title"]) == ("fetch", "Sluices")
+    assert {one["phase"] for one in again if one["event"] == "progress"} <= {"fetch"}
+    assert (again[0]["phase"], again[0]["title"]) == ("fetch", "Sluices")
     assert "accepted   later" in accepted.out
-    assert (shown["state"], shown["stage"], shown["remote"]) == ("processing", "fetch", True)
+    assert (shown["state"], shown["phase"], shown["remote"]) == ("processing", "fetch", True)
 
 
 def test_accepted_documents_are_done_by_a_worker_without_an_app(cli: Cli, folder: Path) -> None:

@@ -121,7 +121,7 @@ async def test_old_version_is_found_while_the_embedder_is_away_for_the_new_one(
         await app.documents.add(b"the second version", id="a")
 
         async def staged() -> bool:
-            return (await app.documents.get("a")).stage == "embed"
+            return (await app.documents.get("a")).phase == "embed"
 
         await until(staged, "the second version to be staged", SOON)
         result = await app.documents.search("version")

@@ -27,7 +27,7 @@ async def test_document_is_accepted_before_a_byte_is_fetched(
     async with web.idle() as app:
         document = await app.documents.add_url(url)
         assert (document.ref.id, document.source) == (url, url)
-        assert (document.state, document.stage, document.remote) == ("processing", "fetch", True)
+        assert (document.state, document.phase, document.remote) == ("processing", "fetch", True)
         assert await app.documents.documents() == [document]
         assert site.hits == []
         (job,) = await app.jobs()

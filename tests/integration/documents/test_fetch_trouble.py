@@ -38,12 +38,12 @@ async def test_what_cannot_be_fetched_fails_and_is_fetched_when_tried_again(
         await app.documents.add_url(site.url("/b"), id="b")
         document = await failed(app, "b")
         assert document.error is not None
-        assert (document.error["type"], document.stage) == (kind, "fetch")
+        assert (document.error["type"], document.phase) == (kind, "fetch")
         assert says in document.message
         assert document.remote
         site.answers["/b"] = Answer(body=SLUICE)
         again = await app.documents.retry("b")
-        assert (again.stage, again.error) == ("fetch", document.error)
+        assert (again.phase, again.error) == ("fetch", document.error)
         assert (await completed(app, "b")).error is None
         assert await found(app, "sluice") == [SLUICE.decode()]
         await until(lambda: not web.shelf.blobs(), "the originals to be gone")

@@ -11,7 +11,7 @@ from penstock.model.document import Document, DocumentState, NewChunk, StoredChu
 from penstock.ports.documents import Place
 
 _PLAIN = (
-    *("tenant", "collection", "id", "generation", "stage", "progress", "message", "title", "mime"),
+    *("tenant", "collection", "id", "generation", "phase", "progress", "message", "title", "mime"),
     *("size", "source", "chunks", "accepted_at", "started_at", "finished_at", "charset"),
 )
 """Columns that are stored as a document has them."""

@@ -81,7 +81,7 @@ class SqlDocuments(ABC):
         values = {
             **asdict(upload),
             **upload.ref._asdict(),
-            "stage": "fetch" if upload.remote else "waiting",
+            "phase": "fetch" if upload.remote else "waiting",
             # As it is searched by: a path names a key as it is written here.
             "metadata": json.dumps(dict(upload.metadata), ensure_ascii=False),
             "facts": facts(upload.metadata),
@@ -172,7 +172,7 @@ class SqlDocuments(ABC):
         version: Version,
         *,
         state: DocumentState,
-        stage: str,
+        phase: str,
         progress: float,
         message: str = "",
         error: Mapping[str, Any] | None = None,
@@ -180,7 +180,7 @@ class SqlDocuments(ABC):
         values = {
             **_named(version),
             "state": state.value,
-            "stage": stage,
+            "phase": phase,
             "progress": progress,
             "message": message,
             "error": None if error is None else json.dumps(dict(error)),

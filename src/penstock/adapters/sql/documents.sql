@@ -2,8 +2,8 @@
 -- tables/documents.sql and the migrations.
 
 -- name: document_columns
-d.number, d.tenant, d.collection, d.id, d.generation, d.live, d.state, d.stage, d.progress,
-d.message, d.title, d.mime, d.size, d.source, d.metadata, d.chunks, d.masked, d.error,
+d.number, d.tenant, d.collection, d.id, d.generation, d.live, d.state, d.stage AS phase,
+d.progress, d.message, d.title, d.mime, d.size, d.source, d.metadata, d.chunks, d.masked, d.error,
 d.accepted_at, d.started_at, d.finished_at, d.remote, d.charset, d.reading
 
 -- name: chunk_columns
@@ -56,7 +56,7 @@ INSERT INTO penstock.documents AS d
     (tenant, collection, id, generation, state, stage, progress, message, title, size, source,
      metadata, {facts_column} digest, blob, accepted_at, remote, request, charset)
 VALUES
-    (:tenant, :collection, :id, {next_generation}, 'processing', :stage, 0, '', :title, :size,
+    (:tenant, :collection, :id, {next_generation}, 'processing', :phase, 0, '', :title, :size,
      :source, :metadata, {facts_value} :digest, :blob, :now, :remote, :request, :charset)
 ON CONFLICT (tenant, collection, id) DO UPDATE SET
     generation = {next_generation}, state = excluded.state, stage = excluded.stage,
@@ -109,7 +109,7 @@ WHERE {this_version} AND d.state = 'failed'
 
 -- name: mark_document
 UPDATE penstock.documents AS d
-SET state = :state, stage = :stage, progress = :progress, message = :message,
+SET state = :state, stage = :phase, progress = :progress, message = :message,
     error = coalesce(:error, error), started_at = coalesce(started_at, :now),
     finished_at = :finished_at
 WHERE {this_version} AND d.live IS DISTINCT FROM d.generation

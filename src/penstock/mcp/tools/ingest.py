@@ -42,7 +42,7 @@ class Ingested(DocumentSummary, ToolResult):
                 return f"{name} could not be read: {(self.error or {}).get('message', 'unknown')}"
             case _:
                 return (
-                    f"{name} is stored and will be worked on ({self.stage}, {self.progress:.0%}). "
+                    f"{name} is stored and will be worked on ({self.phase}, {self.progress:.0%}). "
                     "search_documents finds it once it is ready."
                 )
 
@@ -91,15 +91,15 @@ async def _ready(
         seen = await tenant_view.version(log)
         document = await tenant_view.document(ref.id, ref.collection)
         if document.state is DocumentState.PROCESSING:
-            await progress.tell(_stage(document))
+            await progress.tell(_phase(document))
             wait = tenant_view.changes(log, seen, 1, wait=min(LOOK_SECONDS, progress.pause))
             if await tenant_view.unless_stopping(wait) is None:
                 return await tenant_view.document(ref.id, ref.collection)
     return document
 
 
-def _stage(document: Document) -> str:
-    return f"{document.stage}, {document.progress:.0%}"
+def _phase(document: Document) -> str:
+    return f"{document.phase}, {document.progress:.0%}"
 
 
 class DocumentWork(TaskWork):
@@ -123,7 +123,7 @@ class DocumentWork(TaskWork):
         log = log_of(document.ref)
         return WorkStatus(
             "cancelled" if cancelled else "completed" if over else "working",
-            _stage(document),
+            _phase(document),
             document.accepted_at,
             await changed_at(
                 tenant_view, log, await tenant_view.version(log), document.accepted_at
