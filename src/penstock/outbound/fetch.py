@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from penstock.errors import AuthenticationError, DocumentTooLarge, FetchError, HttpError
-from penstock.outbound.http import REDIRECTS, JobHttp, host_lane, raise_for_status
+from penstock.outbound.http import REDIRECTS, JobHttp, host_lane
+from penstock.outbound.responses import raise_for_status
 from penstock.outbound.web_address import Allow, WebAddress, check, web_address
 
 if TYPE_CHECKING:

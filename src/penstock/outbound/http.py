@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from penstock import runtime
 from penstock.errors import (
-    AuthenticationError,
     HttpError,
     LaneBusy,
     PenstockError,
@@ -22,12 +19,18 @@ from penstock.errors import (
     ValidationError,
 )
 from penstock.lanes.reports import report_of
-from penstock.model.redact import HIDDEN, hidden
 from penstock.outbound.certificates import trusted
+from penstock.outbound.responses import (
+    BODY_LIMIT,
+    body_parts,
+    raise_for_status,
+    read_beginning,
+    read_whole,
+    without_password,
+)
 from penstock.outbound.spans import answered, naming, requesting
 from penstock.outbound.web_address import Allow
 from penstock.ports.lanes import ErrorReports
-from penstock.text.retry_after import LONGEST_RETRY_AFTER, retry_after
 from penstock.text.user_agent import user_agent
 
 if TYPE_CHECKING:
@@ -44,19 +47,7 @@ RATE_LIMITED_TRIES = 8
 gets, if the request was alone in it."""
 MOMENT = 0.001
 HOPS = 10
-BODY_LIMIT = 64 * 1024 * 1024
-TOLD_BYTES = 4096
-"""Of the body of an answer that is raised as an error, kept with it as text."""
-TOLD_SECONDS = 2.0
-LONG_PART = re.compile(r"(?<=/)([^/]{4})[^/]{16,}")
-PATH_LIMIT = 100
-"""Characters of a path in an error's message; its `url` has all of it."""
-PARSED_BYTES = 65536
-"""In JSON up to this size secrets are hidden by their names."""
 REDIRECTS = (301, 302, 303, 307, 308)
-RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
-EPOCHS = 1e9
-"""A number this large is a time, not a number of seconds."""
 BRIEF = (502, 503, 504)
 SECRETS = (
     "authorization",
@@ -205,7 +196,7 @@ class JobHttp:
             except Unavailable as error:
                 brief = error.status in (None, *BRIEF) and not isinstance(error, RateLimited)
                 pause = READ_PAUSE * attempt
-                if attempt == tries or not brief or self._left() <= pause:
+                if attempt == tries or not brief or self._run.left() <= pause:
                     raise
                 await asyncio.sleep(pause)
         raise AssertionError("unreachable")
@@ -228,11 +219,11 @@ class JobHttp:
         name = lane or self._run.lane or host_lane(_host(url))
         async with self.exchange(method, url, name, options, patience) as response:
             if response.status_code >= 400:
-                raise_for_status(await _beginning(response, url), name)
+                raise_for_status(await read_beginning(response, url), name)
             if response.status_code >= 300:
                 status = response.status_code
-                raise HttpError(f"{_shown(url)}: HTTP {status} is not followed", status)
-            async with aclosing(_parts(response, url, max_bytes, silence)) as parts:
+                raise HttpError(f"{without_password(url)}: HTTP {status} is not followed", status)
+            async with aclosing(body_parts(response, url, max_bytes, silence)) as parts:
                 yield parts
 
     async def _follow(
@@ -248,8 +239,10 @@ class JobHttp:
         first_host = _host(url)
         lane = lane or self._run.lane or None
         for _ in range(HOPS):
-            here = lane if _host(url) == first_host else None
-            response = await self._once(method, url, here, limit, patience, options)
+            here = (lane if _host(url) == first_host else None) or host_lane(_host(url))
+            async with self.exchange(method, url, here, options, patience) as coming:
+                response = await read_whole(coming, url, limit)
+                raise_for_status(response, here)
             target = response.headers.get("location")
             if response.status_code not in REDIRECTS or not target:
                 return response
@@ -260,22 +253,7 @@ class JobHttp:
                 options = _without_secrets(options)
             if response.status_code == 303 or (response.status_code < 307 and method == "POST"):
                 method, options = "GET", {}
-        raise HttpError(f"{_shown(url)}: more than {HOPS} redirects", 0)
-
-    async def _once(
-        self,
-        method: str,
-        url: str,
-        lane: str | None,
-        limit: int,
-        patience: float | None,
-        options: dict[str, Any],
-    ) -> httpx2.Response:
-        name = lane or host_lane(_host(url))
-        async with self.exchange(method, url, name, options, patience) as response:
-            whole = await _whole(response, url, limit)
-            raise_for_status(whole, name)
-            return whole
+        raise HttpError(f"{without_password(url)}: more than {HOPS} redirects", 0)
 
     @asynccontextmanager
     async def exchange(
@@ -325,13 +303,16 @@ class JobHttp:
         import httpx2
 
         client = await self._client()  # before the permit
-        self._check_time()
+        if (
+            self._run.left() <= 0
+        ):  # not under one: that our own time is over is not the lane's fault
+            raise self._run.overdue()
         asked = runtime.monotonic()
         came, bug = False, None
         async with lanes.request(lane, patience=patience):
             waited = runtime.monotonic() - asked
             try:
-                left = max(MOMENT, self._left())
+                left = max(MOMENT, self._run.left())
                 with requesting(method, url, lane, waited) as span:
                     if _host(url) in self._trace_hosts:
                         options = naming(span, options)
@@ -341,29 +322,23 @@ class JobHttp:
                     ):
                         answered(span, response.status_code)
                         if response.status_code == 429 and raises_429:
-                            raise_for_status(await _beginning(response, url), lane)
+                            raise_for_status(await read_beginning(response, url), lane)
                         came = True
                         yield response
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
-                raise HttpError(f"{_shown(url)!r} cannot be requested: {error}", 0) from error
+                raise HttpError(
+                    f"{without_password(url)!r} cannot be requested: {error}", 0
+                ) from error
             except (httpx2.TransportError, TimeoutError) as error:
                 raise self._unreachable(url, lane, error) from error
             except httpx2.RequestError as error:
-                raise HttpError(f"{_shown(url)}: {error}", 0) from error
+                raise HttpError(f"{without_password(url)}: {error}", 0) from error
             except Exception as error:
                 if not came or report_of(error) is not None:
                     raise
                 bug = error  # of whoever reads the answer: it tells nothing of the lane
         if bug is not None:
             raise bug
-
-    def _check_time(self) -> None:
-        """Not under a permit: that our own time is over says nothing of the lane."""
-        if self._left() <= 0:
-            raise self._run.overdue()
-
-    def _left(self) -> float:
-        return self._run.left()
 
     def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
         parts = urlsplit(url)
@@ -384,63 +359,6 @@ def _hush() -> None:
 
 def host_lane(host: str) -> str:
     return f"host:{host}"
-
-
-async def _parts(
-    response: httpx2.Response, url: str, limit: int, silence: float | None = None
-) -> AsyncGenerator[bytes, None]:
-    """The body up to `limit`, whatever its length is said to be."""
-    body = response.aiter_bytes()
-    size, patience = 0, None
-    while True:
-        try:
-            async with asyncio.timeout(patience):
-                part = await anext(body, None)
-        except TimeoutError:
-            raise TimeoutError(f"nothing for {patience:g} s") from None
-        if part is None:
-            return
-        size, patience = size + len(part), silence
-        if size > limit:
-            raise HttpError(f"{_shown(url)}: body over {limit:,} bytes", response.status_code)
-        yield part
-
-
-async def _whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Response:
-    """The answer with its body read."""
-    body = bytearray()
-    async for part in _parts(response, url, limit):
-        body += part
-    return _read(response, body)
-
-
-async def _beginning(response: httpx2.Response, url: str) -> httpx2.Response:
-    """The answer with so much of its body as is told with an error. Its status is the news: what
-    is not there in a moment, or breaks off, is not waited for."""
-    import httpx2
-
-    body = bytearray()
-    with suppress(TimeoutError, httpx2.TransportError):
-        async with (
-            asyncio.timeout(TOLD_SECONDS),
-            aclosing(_parts(response, url, BODY_LIMIT)) as parts,
-        ):
-            async for part in parts:
-                body += part
-                if len(body) >= TOLD_BYTES:
-                    break
-    return _read(response, body)
-
-
-def _read(response: httpx2.Response, body: bytearray) -> httpx2.Response:
-    headers = [  # the body is decoded now
-        (name, value)
-        for name, value in response.headers.multi_items()
-        if name not in ("content-encoding", "content-length", "transfer-encoding")
-    ]
-    return type(response)(
-        response.status_code, headers=headers, content=bytes(body), request=response.request
-    )
 
 
 def _repeatable(options: dict[str, Any]) -> bool:
@@ -470,13 +388,6 @@ def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _shown(url: str) -> str:
-    """As it may stand in an error: without the password that is in some."""
-    scheme, slashes, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"
-
-
 def _host(url: str) -> str:
     try:
         parts = urlsplit(url)
@@ -486,81 +397,3 @@ def _host(url: str) -> str:
     if not host:
         raise ValidationError(f"{url!r} is no absolute URL")
     return host
-
-
-def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool = True) -> None:
-    """Raise what a status from 400 on means. Unless it `names_path`, its message has the host of
-    the address alone: what others name may hold a secret."""
-    status = response.status_code
-    if status < 400:
-        return
-    url = response.request.url
-    where = f"{_place(url) if names_path else url.host}: HTTP {status}"
-    problem: RateLimited | Unavailable | AuthenticationError | HttpError
-    if status == 429:
-        problem = RateLimited(where, retry_after(response.headers.get("retry-after")))
-        problem.resets_after = _resets_after(response)
-    elif status >= 500:
-        problem = Unavailable(where)
-    elif status in (401, 403):
-        problem = AuthenticationError(f"{where}: check the credentials")
-    else:
-        problem = HttpError(where, status)
-    if not isinstance(problem, RateLimited):
-        problem.status = status
-    problem.lane, problem.response = lane, response
-    problem.url = hidden(str(response.request.url))
-    problem.headers = hidden(dict(response.headers))
-    problem.body = _told(response)[:TOLD_BYTES]
-    raise problem
-
-
-def _place(url: httpx2.URL) -> str:
-    """Host, port and path: no password, and no parameters, in which keys are sent. Of a long part
-    of the path, which may be a token, only its beginning."""
-    path = url.raw_path.decode("ascii", "replace").partition("?")[0].rstrip("/")
-    path = LONG_PART.sub(r"\1...", path)
-    if len(path) > PATH_LIMIT:
-        path = path[:PATH_LIMIT] + "..."
-    return url.netloc.decode("ascii", "replace") + path
-
-
-def _told(response: httpx2.Response) -> str:
-    """What the server said, with secrets hidden, also those it was sent; '' where that was not
-    read. Not all of it."""
-    said = _said(response)
-    asked = response.request
-    for name, value in (*asked.headers.items(), *asked.url.params.items()):
-        secret = value.rpartition(" ")[2]  # behind `Bearer`
-        if secret and hidden({name: value}) != {name: value}:
-            said = said.replace(secret, HIDDEN)
-    return said
-
-
-def _said(response: httpx2.Response) -> str:
-    import httpx2
-
-    try:
-        content = response.content
-    except httpx2.ResponseNotRead:
-        return ""
-    if len(content) <= PARSED_BYTES:
-        try:
-            value = json.loads(content)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            return json.dumps(hidden(value), ensure_ascii=False)
-    text: str = hidden(content[: 2 * TOLD_BYTES].decode(response.encoding or "utf-8", "replace"))
-    return text
-
-
-def _resets_after(response: httpx2.Response) -> float | None:
-    """Seconds until the provider's count starts anew: some say how long, some at what time."""
-    for name in RESET_HEADERS:
-        value = response.headers.get(name, "").strip()
-        if value.isdecimal() and len(value) < 15:
-            told = float(value)
-            seconds = told if told < EPOCHS else max(0.0, told - runtime.now())
-            return min(seconds, LONGEST_RETRY_AFTER)
-    return None

@@ -15,7 +15,7 @@ from penstock.engine.handlers import Handler
 from penstock.engine.log_fields import tell
 from penstock.model.job import Job, JobState, Record
 from penstock.model.payload import encode_result
-from penstock.outbound.http import raise_for_status
+from penstock.outbound.responses import raise_for_status
 from penstock.ports.queue import Exchange, Lease, Outcome, Settlement
 from penstock.telemetry.logs import told
 from penstock.text.error_text import in_words
