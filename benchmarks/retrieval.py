@@ -28,7 +28,7 @@ from benchmarks.sizes import Sizes
 from penstock.adapters.models.offline_embedder import OfflineEmbedder
 from penstock.retrieval.fusion import DEPTH, RankedHit, fuse
 from penstock.retrieval.query import WeighedQuery, match_expression, query_terms, weigh
-from penstock.retrieval.relevance import Cutoff, relevant
+from penstock.retrieval.search import Cutoff, relevant
 from penstock.retrieval.terms import FTS5_TOKENIZER, index_terms, script
 
 DATA = Path(__file__).parent / "data" / "retrieval"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from penstock.answers import jobs
+from penstock.answers import jobs, prompts
 from penstock.answers.jobs import Enqueue
 from penstock.documents.service import Documents
-from penstock.errors import PenstockError
+from penstock.errors import ModelError, PenstockError
 from penstock.model.answer import Answer, Phase
 from penstock.model.job import Priority
 from penstock.ports.answers import AnswerStore
-from penstock.ports.language_model import LanguageModel
+from penstock.ports.language_model import Effort, LanguageModel, Message
 from penstock.ports.librarian import Librarian
+from penstock.ports.provider import ProviderContext
 from penstock.ports.queue import JobQueue
 from penstock.research.service import Research
 
@@ -82,3 +83,25 @@ class AnswerDeps:
 def with_note(notes: Sequence[str], note: str) -> tuple[str, ...]:
     """Each note once."""
     return tuple(dict.fromkeys([*notes, note] if note else notes))
+
+
+T = TypeVar("T")
+
+
+async def asked_twice(
+    model: LanguageModel,
+    asking: ProviderContext,
+    messages: Sequence[Message],
+    read: Callable[[str], T],
+    *,
+    most: int,
+    effort: Effort,
+) -> T:
+    """What `read` makes of the model's answer. Where that is ModelError it is asked once more, and
+    told so; ModelError if that is of no use either."""
+    said = await model.complete(asking, messages, most=most, effort=effort)
+    try:
+        return read(said)
+    except ModelError:
+        messages = prompts.again(messages, said)
+        return read(await model.complete(asking, messages, most=most, effort=effort))

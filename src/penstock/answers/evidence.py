@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from penstock.answers.question import without_measures
+from penstock.answers.extract import without_measures
 from penstock.documents.tokens import TOKEN, count_tokens
 from penstock.model.answer import Evidence
 from penstock.retrieval.query import query_terms

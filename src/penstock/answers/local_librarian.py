@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from penstock.answers import prompts
+from penstock.answers.deps import asked_twice
 from penstock.answers.evidence import Gathered, not_found, within
-from penstock.answers.model_calls import asked_twice
 from penstock.answers.prompts import Verdict
 from penstock.documents.service import Documents
 from penstock.errors import ModelError

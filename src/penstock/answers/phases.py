@@ -15,9 +15,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock.answers import prompts
-from penstock.answers.deps import AnswerDeps, with_note
+from penstock.answers.deps import AnswerDeps, asked_twice, with_note
 from penstock.answers.jobs import PLAN, SEARCH, WRITE
-from penstock.answers.model_calls import asked_twice
 from penstock.answers.writer import Writer
 from penstock.engine.context import JobContext
 from penstock.errors import (

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from penstock.errors import ModelError
 from penstock.model.answer import Evidence, Plan
 from penstock.ports.language_model import Message
-from penstock.text.structured import structured
 
 PLAN_TOKENS, JUDGE_TOKENS, ANSWER_TOKENS = 400, 500, 1500
 """What a model may say."""
@@ -145,3 +144,29 @@ def read_lines(given: Any, most: int, longest: int) -> tuple[str, ...]:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+MAX_TRIES = 100
+"""Places at which an object may begin; text that is full of them is none."""
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def structured(text: str, form: type[T]) -> T:
+    """The first JSON object in `text` that fits `form`, whatever stands around it: prose, a fence,
+    the rest of a thought. ModelError, which quotes nothing, where there is none."""
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    for _ in range(MAX_TRIES):
+        if at < 0:
+            break
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):  # no JSON: perhaps further on
+            at = text.find("{", at + 1)
+            continue
+        try:
+            return form.model_validate(found)
+        except ValidationError:
+            at = text.find("{", end)
+    raise ModelError(f"an answer without the JSON object that was asked for ({form.__name__})")

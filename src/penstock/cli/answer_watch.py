@@ -6,8 +6,7 @@ import sys
 
 from penstock.answers.event_text import in_words
 from penstock.cli.answers import print_grounds, write_text
-from penstock.cli.output import console, is_terminal, note, print_event, print_json, say
-from penstock.cli.text import printable
+from penstock.cli.output import console, is_terminal, note, print_event, print_json, printable, say
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.wire.answers import AnswerDetails, details_of, line_of

@@ -11,15 +11,18 @@ import typer
 from penstock.cli.options import AnswerOwnerOption, BeforeOption, ThousandOption, new_group
 from penstock.cli.output import (
     Looks,
+    age,
     console,
+    duration,
     is_terminal,
+    moment,
     print_fields,
     print_json,
     print_table,
+    printable,
     say,
 )
 from penstock.cli.session import Session
-from penstock.cli.text import age, duration, moment, printable
 
 if TYPE_CHECKING:
     from penstock.model.answer import Answer, Evidence

@@ -21,9 +21,8 @@ from penstock.cli.options import (
     new_group,
     option,
 )
-from penstock.cli.output import Looks, print_table
+from penstock.cli.output import Looks, age, plural, print_table, printable
 from penstock.cli.session import Runner, Session
-from penstock.cli.text import age, plural, printable
 from penstock.model.job import JobState
 from penstock.model.redact import hidden
 

@@ -18,14 +18,14 @@ from penstock.cli.output import (
     note,
     print_json,
     print_table,
+    printable,
     rich_table,
     say,
 )
 from penstock.cli.session import Session
-from penstock.cli.text import printable
 
 if TYPE_CHECKING:
-    from penstock.doctor.diagnosis import Diagnosis
+    from penstock.doctor.context import Diagnosis
 
 END_SECONDS = 1.0
 """After all is said, how long the process may take to end."""
@@ -49,7 +49,7 @@ def run_doctor(
     import asyncio
 
     from penstock.cli.stopping import exit_after
-    from penstock.doctor.diagnosis import Status, worst
+    from penstock.doctor.context import Status, worst
     from penstock.doctor.run import examine
 
     with asyncio.Runner() as runner:

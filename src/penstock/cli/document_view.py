@@ -7,13 +7,19 @@ from typing import Any
 
 from penstock.cli.output import (
     Looks,
+    age,
     console,
+    duration,
     is_terminal,
+    moment,
+    plural,
+    pretty,
     print_fields,
     print_table,
+    printable,
+    problem,
     say,
 )
-from penstock.cli.text import age, duration, moment, plural, pretty, printable, problem
 from penstock.model.document import Document, DocumentState, StoredChunk
 
 MENDED = "repair the file or convert it to another format, then ingest it again"

@@ -19,9 +19,8 @@ from penstock.cli.options import (
     new_group,
     option,
 )
-from penstock.cli.output import note, print_json
+from penstock.cli.output import note, plural, print_json, printable
 from penstock.cli.session import Session
-from penstock.cli.text import plural, printable
 from penstock.errors import DocumentNotFound
 from penstock.model.document import DEFAULT_COLLECTION, DocumentState
 

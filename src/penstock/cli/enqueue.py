@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from penstock.cli.errors import ExitCode, InputError, UsageError
 from penstock.cli.options import flag, option, time_of
-from penstock.cli.output import note, print_json, say
+from penstock.cli.output import (
+    console,
+    duration,
+    is_terminal,
+    note,
+    plural,
+    pretty,
+    print_json,
+    problem,
+    say,
+)
 from penstock.cli.session import Runner, Session
 from penstock.cli.telemetry import traced
-from penstock.cli.text import duration, plural, pretty, problem
-from penstock.errors import KeyConflict, PenstockError
+from penstock.errors import KeyConflict, PenstockError, ValidationError
 from penstock.model.job import Job, JobState, PriorityName
+from penstock.model.payload import encode_payload
 from penstock.model.redact import hidden_job
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
+
 
 SHOWN_FAILURES = 10
 
@@ -54,7 +68,6 @@ def enqueue_jobs(
     penstock enqueue resize '{"url": "https://example.org/a.png"}' --wait
     penstock enqueue resize --from urls.jsonl --priority low
     """
-    from penstock.cli import jsonl
 
     if timeout is not None and not wait:
         raise UsageError("--timeout requires --wait")
@@ -79,7 +92,7 @@ def enqueue_jobs(
         if keyed:
             raise UsageError("--keyed requires --from FILE; for a single job use --key")
         try:
-            arguments = jsonl.parse_payload(payload) if payload is not None else {}
+            arguments = parse_payload(payload) if payload is not None else {}
         except InputError as error:
             raise InputError(f"payload: {error}") from None
         with traced("enqueue"), session.opened(create=True) as (app, run):
@@ -106,13 +119,12 @@ def _store_file(
     quiet: bool,
 ) -> list[str]:
     """Store a job per line; an error also tells how far it came."""
-    from penstock.cli import jsonl
 
     ids: list[str] = []
-    batch: list[jsonl.InputLine] = []
-    with jsonl.open_source(source) as file, jsonl.meter(file, quiet=quiet) as advance:
+    batch: list[InputLine] = []
+    with open_source(source) as file, meter(file, quiet=quiet) as advance:
         try:
-            for batch in jsonl.batches(file, keyed=keyed):
+            for batch in batches(file, keyed=keyed):
                 payloads = [line.payload for line in batch]
                 keys = [line.key for line in batch] if keyed else None
                 jobs = run(app.enqueue_many(kind, payloads, keys=keys, **options))
@@ -181,3 +193,96 @@ def _outcome(job: Job) -> str:
             return f"failed: {problem(job.error)}"
         case _:
             return str(job.state)
+
+
+BATCH = 1000
+
+
+class InputLine(NamedTuple):
+    number: int
+    payload: dict[str, Any]
+    key: str | None
+
+
+@contextmanager
+def open_source(name: str) -> Iterator[IO[bytes]]:
+    """The file called `name`, or standard input for `-`."""
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = open(name, "rb")  # noqa: SIM115 (closed below; only opening may fail this way)
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def parse_payload(text: str | bytes) -> dict[str, Any]:
+    """A payload from JSON text, or InputError saying what is wrong with it."""
+    try:
+        payload = json.loads(text)
+        encode_payload(payload)
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ValidationError):
+            raise InputError(str(error)) from None
+        raise InputError(f"not JSON: {error}") from None
+    if payload is None:
+        raise InputError('a payload is a JSON object such as {"url": "..."}, not null')
+    return payload  # type: ignore[no-any-return]  # encode_payload takes nothing but a dict
+
+
+def batches(file: Iterable[bytes], *, keyed: bool) -> Iterator[list[InputLine]]:
+    """The lines of `file` in batches. Before InputError names a bad line, all lines in front
+    of it have been given; empty lines are skipped."""
+    batch: list[InputLine] = []
+    for number, text in enumerate(file, 1):
+        if not text.strip():
+            continue
+        try:
+            batch.append(_line(number, text, keyed=keyed))
+        except InputError as error:
+            if batch:
+                yield batch
+            raise InputError(f"line {number}: {error}") from None
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _line(number: int, text: bytes, *, keyed: bool) -> InputLine:
+    if not keyed:
+        return InputLine(number, parse_payload(text), None)
+    whole = parse_payload(text)
+    if not whole.keys() <= {"key", "payload"} or not isinstance(whole.get("key"), str):
+        raise InputError('with --keyed a line is {"key": "...", "payload": {...}}')
+    payload = whole.get("payload", {})
+    if not isinstance(payload, dict):
+        raise InputError(f"payload is a JSON object, not {json.dumps(payload)[:40]}")
+    return InputLine(number, payload, whole["key"])
+
+
+@contextmanager
+def meter(file: IO[bytes], *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr if that is a terminal; call the result with the jobs stored."""
+    if quiet or not is_terminal(sys.stderr):
+        yield lambda stored: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    size = file.seek(0, 2) if file.seekable() else None
+    if size is not None:
+        file.seek(0)
+    columns = (TextColumn("{task.fields[stored]:,} jobs stored"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(sys.stderr)) as progress:
+        bar = progress.add_task("", total=size, stored=0)
+
+        def advance(stored: int) -> None:
+            done = file.tell() if size is not None else 0
+            progress.update(bar, completed=done, stored=stored)
+
+        yield advance

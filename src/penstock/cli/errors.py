@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import typer
 
-from penstock.cli.text import printable
+from penstock.cli.output import printable
 from penstock.errors import PenstockError
 
 

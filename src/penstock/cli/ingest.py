@@ -16,10 +16,9 @@ from penstock.cli.options import (
     metadata_of,
     option,
 )
-from penstock.cli.output import note
+from penstock.cli.output import note, printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import at_work
-from penstock.cli.text import printable
 from penstock.model.document import DEFAULT_COLLECTION
 
 if TYPE_CHECKING:

@@ -10,8 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.cli.document_view import about, advice, masked
-from penstock.cli.output import console, is_terminal, note, print_event, say
-from penstock.cli.text import duration, plural, printable
+from penstock.cli.output import (
+    console,
+    duration,
+    is_terminal,
+    note,
+    plural,
+    print_event,
+    printable,
+    say,
+)
 from penstock.errors import describe
 from penstock.model.document import Document
 

@@ -9,9 +9,9 @@ import typer
 
 from penstock.cli.errors import UsageError
 from penstock.cli.options import AppArgument, flag, new_group
+from penstock.cli.output import plural, printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, telemetry
-from penstock.cli.text import plural, printable
 
 if TYPE_CHECKING:
     from penstock.app import Penstock

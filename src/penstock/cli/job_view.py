@@ -6,8 +6,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.cli.output import Looks, print_fields, print_table, say
-from penstock.cli.text import age, duration, moment, pretty, printable, problem
+from penstock.cli.output import (
+    Looks,
+    age,
+    duration,
+    moment,
+    pretty,
+    print_fields,
+    print_table,
+    printable,
+    problem,
+    say,
+)
 from penstock.model.job import Job, JobState
 
 PRIVATE = ("payload", "result", "history", "lines")

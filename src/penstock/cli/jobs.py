@@ -10,9 +10,8 @@ import typer
 
 from penstock.cli.errors import ExitCode, InputError, NotFound, UsageError
 from penstock.cli.options import BeforeOption, JobFilters, LimitOption, flag, new_group, option
-from penstock.cli.output import print_json
+from penstock.cli.output import plural, print_json
 from penstock.cli.session import Session
-from penstock.cli.text import plural
 from penstock.model.job import Job, JobState
 from penstock.model.redact import hidden_job
 

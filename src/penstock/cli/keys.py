@@ -9,9 +9,8 @@ import typer
 
 from penstock.cli.errors import NotFound
 from penstock.cli.options import new_group, option
-from penstock.cli.output import Looks, note, print_json, print_table, say
+from penstock.cli.output import Looks, age, note, print_json, print_table, printable, say
 from penstock.cli.session import Session
-from penstock.cli.text import age, printable
 from penstock.model.access import KeyScope
 from penstock.wire.view import fields_of
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.api.attention import starts_per_second
-from penstock.cli.output import Looks, print_table
-from penstock.cli.text import duration, printable
+from penstock.cli.output import Looks, duration, print_table, printable
 
 if TYPE_CHECKING:
     from penstock.ports.lanes import LaneInfo

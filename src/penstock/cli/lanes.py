@@ -18,9 +18,8 @@ from penstock.cli.options import (
     new_typer,
     option,
 )
-from penstock.cli.output import note, print_json, say
+from penstock.cli.output import note, print_json, printable, say
 from penstock.cli.session import Session
-from penstock.cli.text import printable
 from penstock.errors import LaneNotFound
 from penstock.model.lane import LIMITS
 

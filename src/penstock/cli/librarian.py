@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from penstock.cli.options import AppArgument, given, option
+from penstock.cli.output import printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, telemetry
-from penstock.cli.text import printable
 
 if TYPE_CHECKING:
     import asyncio

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from penstock.cli.options import AppArgument, ConfigOption, QueueOption, flag, option
-from penstock.cli.output import note, print_json
+from penstock.cli.output import note, plural, print_json, printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
-from penstock.cli.text import plural, printable
 
 if TYPE_CHECKING:
     from penstock.app import Penstock

@@ -5,15 +5,68 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 from unicodedata import east_asian_width
 
+from penstock.text.error_text import in_words
 from penstock.wire.view import fields_of, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+
+def printable(text: str) -> str:
+    """`text` on one line, without anything a terminal would obey."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def duration(seconds: float) -> str:
+    """`seconds` to two figures or so: 0.4 s, 12 s, 3 min, 2 h, 5 d."""
+    if seconds < 0:
+        return "0 s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for size, unit in ((60, "s"), (60, "min"), (48, "h")):
+        if seconds < size - 0.5:
+            return f"{seconds:.0f} {unit}"
+        seconds /= 60 if unit != "h" else 24
+    return f"{seconds:.0f} d"
+
+
+def age(since: float) -> str:
+    """How long ago `since` was, on this machine's clock."""
+    return duration(time.time() - since)
+
+
+def moment(at: float | None) -> str:
+    """A time in the local time zone, and how far away it is."""
+    if at is None:
+        return "-"
+    text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    away = at - time.time()
+    return f"{text} (in {duration(away)})" if away > 0 else f"{text} ({duration(-away)} ago)"
+
+
+def plural(count: int, what: str) -> str:
+    """`1 job`, `1,000 jobs`."""
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
+def pretty(value: Any) -> str:
+    """JSON for people: on one line when it is short."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) > 76:
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def problem(error: Any, *, places: bool = False) -> str:
+    """A stored error on one line, with its causes; '' without one."""
+    return printable(in_words(error, places=places)) if error else ""
+
 
 STATE_STYLES = {
     "queued": "cyan",

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.options import TaskOwnerOption, option
-from penstock.cli.output import is_terminal, note, print_event, say
+from penstock.cli.output import duration, is_terminal, note, print_event, say
 from penstock.cli.session import Session
 from penstock.cli.telemetry import at_work
-from penstock.cli.text import duration
 from penstock.model.job import PriorityName
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.options import MetadataOption, OwnerOption, flag, metadata_of, option
-from penstock.cli.output import console, is_terminal, note, print_json, say
+from penstock.cli.output import console, is_terminal, note, print_json, printable, say
 from penstock.cli.session import Session
-from penstock.cli.text import printable
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from penstock.cli.options import AppArgument, flag, given, option
+from penstock.cli.output import plural, printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
-from penstock.cli.text import plural, printable
 
 if TYPE_CHECKING:
     from penstock.app import Penstock

@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.cli.options import BeforeOption, LimitOption, option
-from penstock.cli.output import Looks, Row, note, print_json, print_table, say
+from penstock.cli.output import (
+    Looks,
+    Row,
+    age,
+    moment,
+    note,
+    print_json,
+    print_table,
+    printable,
+    say,
+)
 from penstock.cli.session import Session
-from penstock.cli.text import age, moment, printable
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:

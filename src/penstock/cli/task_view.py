@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.output import (
     Looks,
+    age,
     console,
+    duration,
     is_terminal,
+    moment,
+    plural,
     print_fields,
     print_table,
+    printable,
     say,
 )
-from penstock.cli.text import age, duration, moment, plural, printable
 
 if TYPE_CHECKING:
     from penstock.wire.tasks import Budget, TaskLine, TaskView, Trouble, Work

@@ -7,9 +7,18 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.cli.output import STATE_STYLES, console, is_terminal, note, print_event, say
+from penstock.cli.output import (
+    STATE_STYLES,
+    console,
+    duration,
+    is_terminal,
+    note,
+    plural,
+    print_event,
+    printable,
+    say,
+)
 from penstock.cli.task_view import PAGES, budget, remark, results, title_of, trouble
-from penstock.cli.text import duration, plural, printable
 from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
 
 if TYPE_CHECKING:

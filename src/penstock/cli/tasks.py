@@ -17,9 +17,8 @@ from penstock.cli.options import (
     new_group,
     option,
 )
-from penstock.cli.output import note, print_event, print_json, say
+from penstock.cli.output import note, plural, print_event, print_json, say
 from penstock.cli.session import Session
-from penstock.cli.text import plural
 
 group = new_group("List, show, stop, resume and export research tasks.")
 

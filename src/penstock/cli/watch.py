@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.app import Penstock
 from penstock.cli.job_view import about, summary
-from penstock.cli.output import STATE_STYLES, console, is_terminal, note, print_json_line, say
-from penstock.cli.text import age, plural
+from penstock.cli.output import (
+    STATE_STYLES,
+    age,
+    console,
+    is_terminal,
+    note,
+    plural,
+    print_json_line,
+    say,
+)
 from penstock.errors import JobNotFound, QueueUnavailable
 from penstock.model.job import Job, JobState
 from penstock.model.redact import hidden_job

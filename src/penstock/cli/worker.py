@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from penstock.cli.options import AppArgument, flag, given, option
-from penstock.cli.output import note
+from penstock.cli.output import note, plural, printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
-from penstock.cli.text import plural, printable
 
 if TYPE_CHECKING:
     import asyncio

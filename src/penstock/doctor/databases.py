@@ -4,12 +4,45 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from penstock.adapters.database_facts import Schema
+from penstock.adapters.database_facts import ClockSkew, Schema
 from penstock.config import hide_secrets
-from penstock.doctor.context import Case
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped
+from penstock.doctor.context import Case, Diagnosis, broken, ok, skipped, warning
 from penstock.errors import ConfigError, PenstockError, QueueUnavailable
 from penstock.ports.documents import ServingModel
+
+
+def judge_schema(part: str, schema: Schema) -> Diagnosis:
+    """Whether this code and the tables fit."""
+    name = f"{part} schema"
+    if schema.missing:
+        return ok(name, "does not exist yet: the first process creates it")
+    if schema.too_new:
+        found = f"version {schema.version} needs a newer Penstock: this one knows {schema.known}"
+        return broken(name, found, "upgrade Penstock on this machine")
+    if schema.older:
+        found = f"version {schema.version}; this Penstock migrates it to {schema.known}"
+        advice = "back it up, then start a process of this version, which migrates it"
+        return warning(name, found, advice)
+    if schema.version > schema.known:
+        found = f"version {schema.version} is newer than this Penstock, which can still use it"
+        return warning(name, found, "finish the upgrade: replace the processes of this version")
+    return ok(name, f"version {schema.version}, the newest this Penstock knows")
+
+
+MAX_SECONDS = 1.0
+
+
+def judge_clock(part: str, clock: ClockSkew) -> Diagnosis:
+    """Jobs go by the server's clock, so a wrong one here hurts only whoever compares times:
+    `run_at` and deadlines of callers, logs, and people."""
+    name = f"{part} clock"
+    if abs(clock.seconds) > MAX_SECONDS + clock.error:
+        side = "behind" if clock.seconds > 0 else "ahead of"
+        found = f"this machine's is {abs(clock.seconds):.1f} s {side} the server's"
+        advice = "set both by NTP (`timedatectl set-ntp true`, chrony)"
+        return warning(name, found, advice)
+    return ok(name, f"within {MAX_SECONDS:g} s of this machine's")
+
 
 _DRIVERS = {
     "sqlite": None,

@@ -8,8 +8,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from penstock.doctor.context import SQLITE, Case, DiskLimits, in_thread
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
+from penstock.doctor.context import (
+    SQLITE,
+    Case,
+    Diagnosis,
+    DiskLimits,
+    broken,
+    in_thread,
+    ok,
+    warning,
+)
 
 MOUNTS = Path("/proc/self/mountinfo")
 

@@ -14,9 +14,8 @@ from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.models.offline_embedder import VERSION, OfflineEmbedder
 from penstock.adapters.models.openai_embedder import OpenAIEmbedder
 from penstock.config import hide_secrets
-from penstock.doctor.context import Case, in_thread
+from penstock.doctor.context import Case, Diagnosis, broken, in_thread, ok, skipped, warning
 from penstock.doctor.databases import serving_at
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
 from penstock.errors import (
     AuthenticationError,
     ConfigError,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.models.chat_client import ChatServer
 from penstock.config import hide_secrets
-from penstock.doctor.context import Case
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.context import Case, Diagnosis, broken, ok, skipped, warning
 from penstock.errors import ConfigError
 from penstock.model.llm import ROLES, ServedModel
 

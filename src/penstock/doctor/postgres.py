@@ -8,9 +8,8 @@ from penstock.adapters.postgres.documents.schema import OLDEST_PGVECTOR
 from penstock.adapters.postgres.facts import PostgresFacts
 from penstock.adapters.postgres.facts import look as look_at_server
 from penstock.adapters.postgres.schema import OLDEST_SERVER
-from penstock.doctor.context import Case
-from penstock.doctor.database_facts import judge_clock, judge_schema
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.context import Case, Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.databases import judge_clock, judge_schema
 
 
 async def facts(url: str) -> PostgresFacts:

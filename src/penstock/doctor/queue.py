@@ -7,9 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from penstock.api import attention
 from penstock.api.attention import QueueOutlook
-from penstock.doctor.context import Case
+from penstock.doctor.context import Case, Diagnosis, Status, broken, ok, skipped
 from penstock.doctor.databases import schemas
-from penstock.doctor.diagnosis import Diagnosis, Status, broken, ok, skipped
 from penstock.errors import PenstockError, QueueError
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.job import JobState

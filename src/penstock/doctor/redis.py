@@ -6,9 +6,8 @@ from penstock.adapters.redis.address import parse
 from penstock.adapters.redis.durability import OLDEST, WAITAOF
 from penstock.adapters.redis.facts import RedisFacts
 from penstock.adapters.redis.facts import look as look_at_server
-from penstock.doctor.context import Case
-from penstock.doctor.database_facts import judge_clock
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
+from penstock.doctor.context import Case, Diagnosis, broken, ok, warning
+from penstock.doctor.databases import judge_clock
 
 
 async def facts(url: str) -> RedisFacts:

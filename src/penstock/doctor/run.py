@@ -15,8 +15,7 @@ from typing import NamedTuple
 from penstock.config import DEFAULT_FILE, load
 from penstock.doctor import databases, disk, documents, models, services, settings
 from penstock.doctor import queue as work
-from penstock.doctor.context import Case, DiskLimits
-from penstock.doctor.diagnosis import Diagnosis, broken, skipped
+from penstock.doctor.context import Case, Diagnosis, DiskLimits, broken, skipped
 from penstock.errors import ConfigError
 
 CHECK_SECONDS = 8.0

@@ -10,8 +10,7 @@ import time
 from contextlib import AbstractAsyncContextManager
 
 from penstock.config import Config, hide_secrets
-from penstock.doctor.context import Case, in_thread
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, skipped, warning
+from penstock.doctor.context import Case, Diagnosis, broken, in_thread, ok, skipped, warning
 from penstock.errors import AuthenticationError, ConfigError, PenstockError
 from penstock.model.intake import KafkaConfig
 from penstock.model.providers import ADDRESSES, ProviderConfig

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.config import Config, hide_secrets
-from penstock.doctor.context import Case, in_thread, is_secret
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
+from penstock.doctor.context import Case, Diagnosis, broken, in_thread, is_secret, ok, warning
 
 SHORT_LEASE, LONG_LEASE = 3.0, 120.0
 LONG_POLL = 60.0

@@ -9,9 +9,8 @@ from penstock.adapters.sqlite.database import OLDEST_SQLITE
 from penstock.adapters.sqlite.facts import SqliteFacts
 from penstock.adapters.sqlite.facts import look as look_at_file
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.doctor.context import Case, in_thread
-from penstock.doctor.database_facts import judge_schema
-from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
+from penstock.doctor.context import Case, Diagnosis, broken, in_thread, ok, warning
+from penstock.doctor.databases import judge_schema
 from penstock.doctor.disk import file_system, unwritable
 
 NETWORKED = frozenset(

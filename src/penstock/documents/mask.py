@@ -1,4 +1,4 @@
-"""Replaces personal data in a text by labels, before anything else sees the text.
+"""Replaces personal data by labels, before anything else sees a text or a document.
 
     mask("전화010-1234-5678로")  ->  Masked
         text    "전화[PHONE]로"
@@ -23,10 +23,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from penstock.documents.parsed import Heading, PageSpan, Parsed
+from penstock.documents.parsed import Heading, PageSpan, Parsed, Table
 from penstock.documents.pii import FINDERS, Finder, Kind, PiiSpan
 from penstock.documents.pii.fold import fold
+from penstock.documents.stored_chunks import Uncut
 from penstock.errors import ConfigError
+from penstock.model.document import NewChunk, Staged
 
 LABELS: Mapping[str, str] = {kind.value: f"[{kind.name}]" for kind in Kind}
 
@@ -156,3 +158,63 @@ def _apart(found: Iterable[tuple[int, PiiSpan]]) -> list[PiiSpan]:
 
 mask = Masker()
 """With the labels and finders everybody has."""
+
+
+MARKUP = 16
+"""Signs between the start of a heading and its title, at most."""
+
+
+@dataclass(slots=True, frozen=True)
+class Prepared:
+    uncut: Uncut
+    title: str
+    masked: Mapping[str, int]
+    reading: Mapping[str, str]
+
+    def staged(self, chunks: Sequence[NewChunk], mime: str) -> Staged:
+        return Staged(self.uncut.text, chunks, self.title, mime, self.masked, self.reading)
+
+
+def prepare(
+    parsed: Parsed, title: str, mask: Masker, masked: Mapping[str, int] | None = None
+) -> Prepared:
+    """Nothing that comes out of here is unmasked. `title` is used where the document has none;
+    `masked` counts what was masked already."""
+    whole = mask(parsed.text)
+    return Prepared(
+        Uncut(
+            whole.text,
+            whole.labels,
+            _pages(parsed, whole),
+            _headings(parsed, whole, mask),
+            [Table(*map(whole.position, table)) for table in parsed.tables],
+        ),
+        mask(parsed.title or title).text,
+        dict(Counter(whole.counts) + Counter(masked)),
+        {key: mask(value).text for key, value in parsed.reading.items()},
+    )
+
+
+def _pages(parsed: Parsed, masked: Masked) -> list[PageSpan]:
+    return [
+        PageSpan(page.number, masked.position(page.start), masked.position(page.end))
+        for page in parsed.pages
+    ]
+
+
+def _headings(parsed: Parsed, masked: Masked, mask: Masker) -> list[Heading]:
+    return [
+        Heading(
+            heading.level, masked.position(heading.start), _title(heading, parsed, masked, mask)
+        )
+        for heading in parsed.headings
+    ]
+
+
+def _title(heading: Heading, parsed: Parsed, masked: Masked, mask: Masker) -> str:
+    """As it is in the text, where it stands there: a name may be known by what is around it."""
+    title = heading.title
+    at = parsed.text.find(title, heading.start, heading.start + len(title) + MARKUP)
+    if at >= 0:
+        title = masked.text[masked.position(at) : masked.position(at + len(title))]
+    return mask(title).text

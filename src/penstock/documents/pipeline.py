@@ -17,16 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.adapters.blobs.objects import Objects
+from penstock.adapters.blobs.bucket import Objects
 from penstock.documents.chunk import ChunkSettings
 from penstock.documents.embed_batches import MAX_TEXTS, Embed
 from penstock.documents.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
-from penstock.documents.mask import Masker
-from penstock.documents.mask_document import prepare
+from penstock.documents.mask import Masker, prepare
 from penstock.documents.parse.pool import ParserPool
 from penstock.documents.parse.requests import Scans
 from penstock.documents.parsed import Parsed
-from penstock.documents.scan_readers import ScanReader, parser_for
+from penstock.documents.scan import ScanReader, parser_for
 from penstock.engine.context import JobContext
 from penstock.errors import (
     LaneBusy,

@@ -8,6 +8,8 @@ its words until the change.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -81,3 +83,32 @@ async def _reembed(tools: IngestDeps, ctx: JobContext, ask: Embed) -> Result:
             done += len(batch)
             ctx.progress(0.0, f"{done} texts embedded")
     return {"embedded": done}
+
+
+log = logging.getLogger("penstock.ingest")
+
+STEP_SECONDS = 10.0
+STEP = 1000
+"""Vectors looked at each time, which takes some milliseconds: 100,000 are gone through in a quarter
+of an hour by one process."""
+
+
+class Purge:
+    """Done by every process that ingests, and harmless when several do it at once."""
+
+    def __init__(self, documents: DocumentStore, keep_seconds: float) -> None:
+        self._documents = documents
+        self._keep_seconds = keep_seconds
+        self._after: tuple[Any, ...] | None = None
+        self._next_at = 0.0
+
+    async def __call__(self) -> None:
+        if time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + STEP_SECONDS
+        step = await self._documents.purge(
+            after=self._after, keep_seconds=self._keep_seconds, limit=STEP
+        )
+        self._after = step.after
+        if step.deleted:
+            log.info("deleted %d unused vectors", step.deleted)

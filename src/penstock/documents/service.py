@@ -21,9 +21,8 @@ from penstock.documents.embedding import Embedding
 from penstock.documents.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of
 from penstock.documents.parse.pool import ParserPool
 from penstock.documents.pipeline import IngestDeps
-from penstock.documents.purge import Purge
 from penstock.documents.reconcile import DocumentReconciler
-from penstock.documents.reembed import Reembedding
+from penstock.documents.reembed import Purge, Reembedding
 from penstock.engine.assembly import Chore
 from penstock.engine.context import JobContext
 from penstock.engine.waiters import LogWaiters
@@ -43,8 +42,7 @@ from penstock.model.job import Priority, PriorityName
 from penstock.ports.documents import Scope, Version
 from penstock.ports.queue import JobQueue
 from penstock.retrieval.fusion import Weights
-from penstock.retrieval.relevance import Cutoff
-from penstock.retrieval.search import SearchResult, search
+from penstock.retrieval.search import Cutoff, SearchResult, search
 from penstock.text.normalize import storable
 
 LOOK_SECONDS = 1.0

@@ -23,9 +23,9 @@ from penstock.documents.parse.limits import ParseLimits
 from penstock.documents.parse.pool import ParserPool
 from penstock.documents.pii.presidio import PresidioNames
 from penstock.documents.pipeline import IngestDeps, register
-from penstock.documents.purge import Purge
 from penstock.documents.reconcile import PASSED_ON_SECONDS
-from penstock.documents.scan_readers import MAX_PAGES, scan_reader
+from penstock.documents.reembed import Purge
+from penstock.documents.scan import MAX_PAGES, scan_reader
 from penstock.documents.service import Documents
 from penstock.engine.scope_provider import RequestScopes
 from penstock.engine.waiters import LogWaiters
@@ -35,7 +35,7 @@ from penstock.outbound.web_address import parse_allow
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
-from penstock.retrieval.relevance import OFFLINE_SIMILARITY, Cutoff
+from penstock.retrieval.search import OFFLINE_SIMILARITY, Cutoff
 
 Register = Callable[..., Callable[[Any], Any]]
 

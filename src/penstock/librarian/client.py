@@ -11,8 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.lanes.reports import report_of
 from penstock.librarian.credentials import HEADER, channel_credentials, token_of
-from penstock.librarian.limits import MESSAGE_BYTES
-from penstock.librarian.messages import errand_message, round_of
+from penstock.librarian.messages import MESSAGE_BYTES, errand_message, round_of
 from penstock.librarian.status import HEARD, behind, lost, own
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.model.answer import Round

@@ -2,14 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from penstock.errors import ValidationError
-from penstock.librarian.limits import MESSAGE_BYTES, check_errand, check_round
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.model.answer import Evidence, Plan, Round
-from penstock.ports.librarian import Errand
+from penstock.ports.librarian import MAX_ROUNDS, Errand
+
+MESSAGE_BYTES = 4 * 1024 * 1024
+"""One errand, or one round."""
+MAX_CHARACTERS = 100_000
+"""Of one text."""
+MAX_ITEMS = 1000
+"""Of one list."""
+
+
+def check_errand(errand: Errand) -> None:
+    """ValidationError where it cannot be run."""
+    if not errand.tenant:
+        raise ValidationError("an errand needs a tenant")
+    if not errand.question.strip():
+        raise ValidationError("the question is empty")
+    _texts("the errand", (errand.tenant, errand.question, errand.plan.enough))
+    _list("queries", errand.plan.queries)
+    if errand.collections is not None:
+        _list("collections", errand.collections)
+    if not 0 <= errand.rounds_done <= MAX_ROUNDS:
+        raise ValidationError(f"{errand.rounds_done} rounds cannot be done already")
+    _evidence(errand.found)
+
+
+def check_round(turn: Round) -> None:
+    """ValidationError where it is none that a librarian promises."""
+    if not 1 <= turn.number <= MAX_ROUNDS:
+        raise ValidationError(f"there is no round {turn.number}")
+    _list("queries", turn.queries)
+    _list("missing", turn.missing)
+    _list("queries", turn.next)
+    _texts("the round", (turn.note,))
+    _evidence(turn.evidence)
+
+
+def _evidence(given: tuple[Evidence, ...]) -> None:
+    if len(given) > MAX_ITEMS:
+        raise ValidationError(f"more than {MAX_ITEMS:,} passages")
+    if len({one.number for one in given}) < len(given):
+        raise ValidationError("two passages have the same number")
+    for one in given:
+        texts = (one.collection, one.document, one.title, one.source, one.text, one.query)
+        _texts(f"passage {one.number}", texts)
+        first, last = one.pages or (1, 1)
+        sound = one.number > 0 and one.chunk >= 0 and 0 <= one.start <= one.end
+        sound = sound and 0 < first <= last and len(one.page_starts) <= last - first
+        if not sound or not math.isfinite(one.score):
+            raise ValidationError(f"passage {one.number} is not one")
+
+
+def _list(name: str, given: tuple[str, ...]) -> None:
+    if len(given) > MAX_ITEMS:
+        raise ValidationError(f"more than {MAX_ITEMS:,} {name}")
+    _texts(name, given)
+
+
+def _texts(where: str, texts: Iterable[str]) -> None:
+    if any(len(text) > MAX_CHARACTERS for text in texts):
+        raise ValidationError(f"{where}: a text of more than {MAX_CHARACTERS:,} characters")
+
 
 Message = TypeVar("Message", pb.Errand, pb.Round)
 

@@ -13,8 +13,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.librarian.credentials import TokenCheck, server_credentials, token_of
-from penstock.librarian.limits import MESSAGE_BYTES
-from penstock.librarian.messages import errand_of, round_message
+from penstock.librarian.messages import MESSAGE_BYTES, errand_of, round_message
 from penstock.librarian.status import HEARD, KEY, ServiceFull, ending_of
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.model.answer import Round

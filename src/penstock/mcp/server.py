@@ -19,10 +19,9 @@ from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from penstock import __version__
 from penstock.mcp.errors import CallRefused, failure_of
 from penstock.mcp.resources import RESOURCES
-from penstock.mcp.tasks import TasksExtension
+from penstock.mcp.tasks import TasksExtension, TaskWork
 from penstock.mcp.tool_view import McpServices
 from penstock.mcp.tools import all_tools, all_work, instructions
-from penstock.mcp.work import TaskWork
 from penstock.text.normalize import storable
 
 NAME = "penstock"

@@ -11,14 +11,17 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.resolve import Resolve
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import Field
 
 from penstock.api.tenant_view import TenantView
 from penstock.mcp.errors import CallRefused
 from penstock.mcp.waiting import MAX_WAIT, Stopping
 from penstock.model.access import Caller, KeyScope
+from penstock.model.ids import child_id
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
+
 
 T = TypeVar("T")
 
@@ -102,3 +105,32 @@ ReadAccess = Annotated[ToolView, Resolve(_reading)]
 WriteAccess = Annotated[ToolView, Resolve(_writing)]
 AskAccess = Annotated[ToolView, Resolve(_asking)]
 """Has something made of what is stored, and is told it."""
+
+
+Key = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=255,
+        description="A name of your own for this call: repeated with it, it makes nothing new.",
+    ),
+]
+
+
+def id_for(tenant_view: ToolView, tool: str, key: str | None) -> str | None:
+    """The id of what a tool makes for a key; None: a new one."""
+    return None if key is None else child_id(f"{tenant_view.tenant}\x1fmcp {tool}", "once", key, 1)
+
+
+async def check_same(
+    tenant_view: ToolView, key: str | None, question: str, stored: str, *others: tuple[Any, Any]
+) -> None:
+    """Refused where the key has made something else before, however long ago. What is stored is
+    masked. `others`: what else was asked for, and is stored."""
+    if key is None:
+        return
+    (masked,) = await tenant_view.documents.mask([" ".join(question.split())])
+    if masked != stored:
+        raise CallRefused("key-reused", "this key was used for another question; take a new one")
+    if any(asked != kept for asked, kept in others):
+        raise CallRefused("key-reused", "this key was used with other arguments; take a new one")

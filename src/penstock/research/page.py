@@ -17,7 +17,7 @@ from penstock.engine.context import JobContext
 from penstock.errors import DocumentNotFound, RobotsRefused
 from penstock.model.document import Document, DocumentState
 from penstock.outbound.web_address import WebAddress, web_address
-from penstock.research.identity import canonical_url
+from penstock.research.merge import canonical_url
 from penstock.research.robots import Robots
 
 TIMEOUT_SECONDS = 180.0

@@ -13,7 +13,6 @@ from penstock.model.ids import new_ids
 from penstock.model.job import JobState, Priority, PriorityName
 from penstock.model.research import UNFINISHED, ResearchTask, Search, TaskStatus
 from penstock.ports.research import NewSearch
-from penstock.research.estimate import estimate
 from penstock.research.export import FORMATS, export
 from penstock.research.job_ids import (
     FIND,
@@ -29,7 +28,7 @@ from penstock.research.jobs import ResearchDeps
 from penstock.research.reader import page_text
 from penstock.research.reconcile import TaskReconciler
 from penstock.research.snapshots import Snapshot, TaskSnapshots
-from penstock.research.status import progress_of, status_of
+from penstock.research.status import estimate, progress_of, status_of
 from penstock.wire.tasks import Mode, PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
 
 Format = Literal["markdown", "json", "bibtex"]

@@ -1,8 +1,14 @@
-"""Converts the stored state of a task to the view that callers get."""
+"""Converts the stored state of a task to the view that callers get.
+
+Two things bound it: how fast each provider may be asked (its lane's spacing now, the jobs in its
+line, until when it is blocked), and how many searches go on at a time, each taking as long as those
+before it did. The longer of both is told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.model.finding import Finding
@@ -16,8 +22,9 @@ from penstock.model.research import (
     TaskRecord,
     TaskStatus,
 )
-from penstock.research.identity import canonical_url
-from penstock.research.merge import Merged, merge
+from penstock.ports.lanes import LaneInfo
+from penstock.research.job_ids import SEARCH_LANE
+from penstock.research.merge import Merged, canonical_url, merge
 from penstock.wire.tasks import Budget, PageProgress, SearchView, Trouble, Work
 from penstock.wire.view import made
 
@@ -136,3 +143,38 @@ def search_views(record: TaskRecord, found: dict[str, int]) -> tuple[SearchView,
         made(SearchView, search, id=search.ref.id, found=found.get(search.ref.id, 0))
         for search in record.searches
     )
+
+
+FIRST_SECONDS = 5.0
+"""A search takes about this long, until one has shown how long it does."""
+
+
+def estimate(
+    searches: Sequence[Sequence[str]],
+    lanes: Mapping[str, LaneInfo],
+    parallel: int,
+    seconds_taken: float | None,
+    now: float,
+) -> float:
+    """Seconds until new searches are done. Each is the lanes of the providers it asks; `lanes` are
+    those in use, and `parallel` is how many searches go on at a time."""
+    if not searches:
+        return 0.0
+    waiting = (
+        lanes[SEARCH_LANE].waiting + lanes[SEARCH_LANE].in_flight if SEARCH_LANE in lanes else 0
+    )
+    each = FIRST_SECONDS if seconds_taken is None else seconds_taken
+    by_turns = (waiting + len(searches)) / parallel * each
+    asked = Counter(lane for providers in searches for lane in providers)
+    by_rate = max(
+        (_wait(lanes.get(lane), count, now) for lane, count in asked.items()), default=0.0
+    )
+    return round(max(by_turns, by_rate), 1)
+
+
+def _wait(lane: LaneInfo | None, count: int, now: float) -> float:
+    """Until so many more requests have been made in a lane."""
+    if lane is None:  # never used: nobody is ahead, and its first requests tell
+        return 0.0
+    held = max(lane.blocked_until or now, lane.retry_at or now) - now
+    return held + (lane.waiting + count) * lane.spacing

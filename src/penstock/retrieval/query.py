@@ -12,9 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.retrieval.particles import without_particles
 from penstock.retrieval.question_words import without_asking
-from penstock.retrieval.stop_words import stop_words, without_stop_words
+from penstock.retrieval.stop_words import stop_words, without_particles, without_stop_words
 from penstock.retrieval.terms import index_terms, normal, script
 
 LONGEST_TEXT = 4000

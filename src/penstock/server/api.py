@@ -9,10 +9,10 @@ from fastapi import FastAPI
 from penstock import __version__
 from penstock.model.server import ServerConfig
 from penstock.server import openapi, problems
-from penstock.server.admission import Admission
 from penstock.server.callers import Callers
 from penstock.server.dashboard import routes as dashboard
 from penstock.server.dashboard.pages import problem_page
+from penstock.server.dependencies import Admission
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
 from penstock.server.history import History

@@ -7,10 +7,12 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 
+from penstock.api.queue_depth import Depth
 from penstock.api.tenant_view import TenantView
 from penstock.model.access import Caller
 from penstock.research.service import MAX_WAIT
 from penstock.server.callers import Admin, PermitHolder, Reader, Writer, check_still_allowed
+from penstock.server.problems import busy
 
 
 def _tenant_view(request: Request, caller: Caller) -> TenantView:
@@ -79,3 +81,16 @@ async def long_poll(request: Request, waiting: Coroutine[Any, Any, T]) -> T | No
             state.config.heartbeat_seconds,
         )
     return found
+
+
+FULL_SECONDS = 5.0
+"""What a caller is told to wait."""
+
+
+class Admission(Depth):
+    """See `Depth`; whoever finds no room is told so."""
+
+    async def check(self, tenant: str) -> None:
+        """A Problem (503) where the queue is full, or the tenant's share of it. Counts one more."""
+        if (why := await self.full(tenant)) is not None:
+            raise busy("queue-full", why, FULL_SECONDS)

@@ -12,8 +12,9 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends, Header, Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -21,7 +22,85 @@ from penstock.aio import end_tasks
 from penstock.errors import QueueError, StoreUnavailable
 from penstock.model.server import ServerConfig
 from penstock.server.answer_json import written
+from penstock.server.callers import check_still_allowed
 from penstock.server.draining import Draining, left
+from penstock.server.problems import Problem, busy
+
+NOTHING: Mapping[str, str] = {}
+END = "-end"
+"""How the id of the last event ends: who has seen it is not told it again."""
+
+
+async def _resume(
+    last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=2000)] = None,
+    last_event_id: Annotated[str | None, Query(max_length=2000)] = None,
+) -> str | None:
+    """Where a reader goes on: the header that browsers send, or the same as a query."""
+    return last if last is not None else last_event_id
+
+
+Resume = Annotated[str | None, Depends(_resume)]
+
+
+def described(*names: str) -> dict[int | str, dict[str, Any]]:
+    """A stream of these events, for `responses` of its route."""
+    event = {
+        "type": "object",
+        "properties": {
+            "event": {"enum": [*names, "bye"]},
+            "id": {"type": "string", "description": "To resume after it, as Last-Event-ID."},
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": {"type": "object"},
+            },
+            "retry": {"type": "integer"},
+        },
+    }
+    return {
+        200: {"content": {"text/event-stream": {"schema": event}}},
+        204: {"description": "The stream has ended, and its end was seen."},
+    }
+
+
+def version_of(resume: str | None) -> tuple[int | None, bool]:
+    """The version to go on after, and whether the end was seen there. None: no such id is ours."""
+    if resume is None:
+        return 0, False
+    number = resume.removesuffix(END)
+    if not number.isascii() or not number.isdigit() or len(number) > 18:
+        return None, False
+    return int(number), resume.endswith(END)
+
+
+def check_room(request: Request) -> None:
+    """503 where there are streams enough, of all or of the caller's tenant."""
+    metrics, config = request.app.state.metrics, request.app.state.config
+    if metrics.streams.total() >= config.max_streams:
+        raise busy("too-many-streams", f"{config.max_streams:,} streams are open")
+    if metrics.streams[request.state.caller.tenant] >= config.max_streams_per_tenant:
+        most = config.max_streams_per_tenant
+        raise busy("too-many-streams", f"{most:,} streams of this tenant are open")
+
+
+def stream(
+    request: Request, events: AsyncGenerator[bytes], headers: Mapping[str, str] = NOTHING
+) -> EventStream:
+    """The answer that tells these events for as long as its caller may read them; with `headers`
+    of its own."""
+    check_room(request)
+    state = request.app.state
+
+    async def allowed() -> bool:
+        try:
+            await check_still_allowed(request)
+        except Problem:
+            return False
+        return True
+
+    counted = state.metrics.stream(request.state.caller.tenant)
+    return EventStream(events, state.draining, counted, state.config, allowed, headers)
+
 
 log = logging.getLogger("penstock.server")
 

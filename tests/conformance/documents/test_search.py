@@ -7,8 +7,7 @@ import pytest
 
 from penstock.errors import EmbedderError
 from penstock.ports.documents import DocumentStore, Scope
-from penstock.retrieval.relevance import Cutoff
-from penstock.retrieval.search import SearchResult, search
+from penstock.retrieval.search import Cutoff, SearchResult, search
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,

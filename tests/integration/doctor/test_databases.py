@@ -15,7 +15,7 @@ from penstock.adapters.postgres.facts import Pgvector, PostgresFacts
 from penstock.adapters.redis.facts import RedisFacts
 from penstock.adapters.sqlite.facts import SqliteFacts
 from penstock.doctor import postgres, redis, sqlite
-from penstock.doctor.database_facts import judge_schema
+from penstock.doctor.databases import judge_schema
 from tests.support.database_servers import PostgresServer, RedisServer, free_port, postgres_url
 from tests.support.doctor import Clinic
 from tests.support.postgres import new_url, psql

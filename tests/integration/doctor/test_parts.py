@@ -12,8 +12,7 @@ from penstock import Penstock
 from penstock.adapters.sqlite.database import connect
 from penstock.config import load
 from penstock.doctor import disk, settings
-from penstock.doctor.context import Case, DiskLimits, in_thread
-from penstock.doctor.diagnosis import Diagnosis, ok
+from penstock.doctor.context import Case, Diagnosis, DiskLimits, in_thread, ok
 from penstock.doctor.run import Check, run
 from tests.support.buckets import GcsBucket
 from tests.support.cli import Cli

@@ -13,7 +13,7 @@ from penstock.api.attention import QueueOutlook, needs_attention
 from penstock.cli import main
 from penstock.doctor import queue as work
 from penstock.doctor import services
-from penstock.doctor.diagnosis import Diagnosis
+from penstock.doctor.context import Diagnosis
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
 from tests.support.counting_server import Answer, CountingServer, as_json

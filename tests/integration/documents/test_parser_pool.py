@@ -16,8 +16,7 @@ import psutil
 import pytest
 
 from penstock.documents.chunk import ChunkSettings
-from penstock.documents.mask import mask
-from penstock.documents.mask_document import prepare
+from penstock.documents.mask import mask, prepare
 from penstock.documents.parse.limits import ParseLimits
 from penstock.documents.parse.pool import ParserPool
 from penstock.documents.parsed import Parsed

@@ -22,8 +22,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from penstock.errors import ConfigError, Unavailable
 from penstock.librarian.client import SEARCH, RemoteLibrarian
-from penstock.librarian.limits import MESSAGE_BYTES
-from penstock.librarian.messages import errand_message
+from penstock.librarian.messages import MESSAGE_BYTES, errand_message
 from penstock.librarian.server import SERVICE, serving
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.model.librarian import LibrarianConfig

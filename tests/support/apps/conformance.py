@@ -24,6 +24,7 @@ from penstock import Penstock
 from penstock.engine.context import JobContext
 from penstock.errors import PermanentError
 from penstock.mcp.results import TASK
+from penstock.mcp.tasks import TaskWork, WorkStatus
 from penstock.mcp.tool_view import (
     TASKS,
     McpServices,
@@ -32,7 +33,6 @@ from penstock.mcp.tool_view import (
     WriteAccess,
     tenant_view_for,
 )
-from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
 from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState

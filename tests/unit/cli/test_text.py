@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.text import duration, moment, plural, pretty, printable, problem
+from penstock.cli.output import duration, moment, plural, pretty, printable, problem
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from penstock.documents.parse.draft import Draft
 from penstock.documents.parse.limits import ParseLimits
 from penstock.documents.parse.read import read
 from penstock.errors import ParserError
-from penstock.research.identity import folded_title
+from penstock.research.merge import folded_title
 from penstock.retrieval.terms import index_terms
 from penstock.text.normalize import Form, normalized
 from tests.support import hostile_documents as hostile

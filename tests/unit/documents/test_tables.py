@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.documents.chunk import ChunkSettings, chunk
-from penstock.documents.mask import mask
-from penstock.documents.mask_document import prepare
+from penstock.documents.mask import mask, prepare
 from penstock.documents.parse.limits import ParseLimits
 from penstock.documents.parse.packing import (
     pack_chunks,

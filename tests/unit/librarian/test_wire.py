@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ValidationError
-from penstock.librarian.limits import MAX_CHARACTERS, MAX_ITEMS, MESSAGE_BYTES
-from penstock.librarian.messages import errand_message, errand_of, round_message, round_of
+from penstock.librarian.messages import (
+    MAX_CHARACTERS,
+    MAX_ITEMS,
+    MESSAGE_BYTES,
+    errand_message,
+    errand_of,
+    round_message,
+    round_of,
+)
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.model.answer import Evidence, Plan, Round
 from penstock.ports.librarian import Errand

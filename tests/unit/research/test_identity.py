@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.research.identity import arxiv_id_of, canonical_url, doi_of, folded_title
+from penstock.research.merge import arxiv_id_of, canonical_url, doi_of, folded_title
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,12 @@ from penstock.model.research import (
     TaskStatus,
 )
 from penstock.ports.lanes import LaneInfo
-from penstock.research.estimate import FIRST_SECONDS, estimate
 from penstock.research.export import export
 from penstock.research.job_ids import new_task_id, query_key
 from penstock.research.status import (
+    FIRST_SECONDS,
     budget_of,
+    estimate,
     progress_of,
     results_of,
     search_views,

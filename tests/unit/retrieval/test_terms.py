@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.retrieval.bm25 import bm25
-from penstock.retrieval.particles import without_particles
+from penstock.adapters.postgres.documents.text import bm25
 from penstock.retrieval.query import (
     MAX_TERMS,
     Query,
@@ -26,6 +25,7 @@ from penstock.retrieval.query import (
     weigh,
 )
 from penstock.retrieval.stem import stem
+from penstock.retrieval.stop_words import without_particles
 from penstock.retrieval.terms import FTS5_TOKENIZER, LONGEST_TERM, index_terms, script
 
 ANYTHING = st.text(max_size=200) | st.text(

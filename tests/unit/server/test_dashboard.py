@@ -10,8 +10,8 @@ from penstock.model.job import Job, JobState, Record
 from penstock.server.dashboard.filters import as_json, duration, masks, size, visible, when
 from penstock.server.dashboard.live import message
 from penstock.server.dashboard.pages import environment
+from penstock.server.dashboard.screens.job import WIDTH, bars, steps
 from penstock.server.dashboard.session import local_path
-from penstock.server.dashboard.timeline import WIDTH, bars, steps
 
 
 def test_what_would_be_obeyed_or_not_be_seen_is_written_out() -> None:

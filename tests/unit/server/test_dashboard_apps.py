@@ -4,9 +4,9 @@ import pytest
 
 from penstock.model.answer import Citation
 from penstock.model.research import SearchState
-from penstock.server.dashboard.answer_log import with_links
 from penstock.server.dashboard.filters import at_document, marked
-from penstock.server.dashboard.forms import number, typed, whole_number
+from penstock.server.dashboard.page_route import number, typed, whole_number
+from penstock.server.dashboard.screens.ask import with_links
 from penstock.server.dashboard.screens.task import providers_of
 from penstock.server.dashboard.session import Form
 from penstock.server.problems import Problem

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from penstock.answers.prompts import structured
 from penstock.errors import ModelError
-from penstock.text.structured import structured
 
 WORDS = st.text(st.characters(exclude_characters="{", exclude_categories=["Cs"]), max_size=200)
 

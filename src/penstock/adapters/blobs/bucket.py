@@ -20,11 +20,12 @@ import tempfile
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.adapters.blobs.address import BucketAddress
+from penstock.adapters.blobs.address import BucketAddress, ObjectAddress
 from penstock.adapters.blobs.keys import digest_of, is_key, key_of
 from penstock.adapters.blobs.services import BlobService, require, service
 from penstock.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
@@ -252,3 +253,24 @@ def _whole(file: io.BufferedRandom) -> bytes:
 def _no_room(error: OSError) -> StoreUnavailable:
     where = tempfile.gettempdir()
     return StoreUnavailable(f"cannot keep a file in {where}: {error.strerror or error}")
+
+
+class Objects:
+    """Reads objects; connections to a bucket are kept for the next. ConfigError where the extra is
+    not installed."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[BucketAddress, BucketBlobs] = {}
+
+    async def content(self, address: ObjectAddress) -> AsyncIterator[bytes]:
+        """In pieces. Raises as `BucketBlobs.content` does."""
+        where = replace(address.bucket, prefix="")
+        if where not in self._buckets:
+            self._buckets[where] = BucketBlobs(where)
+        async for piece in self._buckets[where].content(address.name):
+            yield piece
+
+    async def close(self) -> None:
+        """Give connections back. It can be used again."""
+        while self._buckets:
+            await self._buckets.popitem()[1].close()

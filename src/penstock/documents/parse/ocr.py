@@ -7,7 +7,7 @@ import resource
 import subprocess
 from functools import cache, partial
 
-from penstock.documents.parse.child_limits import die_with_parent
+from penstock.documents.parse.child import die_with_parent
 from penstock.documents.parse.draft import clean
 from penstock.documents.parse.limits import ParseLimits
 from penstock.documents.parse.picture import Picture

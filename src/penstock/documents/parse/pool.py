@@ -24,9 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.documents.parse.frames import LENGTHS, packed
 from penstock.documents.parse.limits import ParseLimits
-from penstock.documents.parse.packing import Frame
+from penstock.documents.parse.packing import LENGTHS, Frame, packed
 from penstock.documents.parse.requests import Parsing
 from penstock.documents.parse.tenant_turns import Turns, Waiting
 from penstock.engine.run import undisturbed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mcp.server.mcpserver.tools import Tool
 
+from penstock.mcp.tasks import TaskWork
 from penstock.mcp.tools import ask, ingest, status, tasks
 from penstock.mcp.tools import documents as documents
 from penstock.mcp.tools import operators as upkeep
 from penstock.mcp.tools.define import flowing
-from penstock.mcp.work import TaskWork
 
 INSTRUCTIONS = flowing("""
     Penstock is a research desk. It searches papers and the web for you in the background, reads the

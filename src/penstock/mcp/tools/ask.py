@@ -16,12 +16,19 @@ from penstock.answers.phases import MAX_SECONDS
 from penstock.answers.service import LEAST_SECONDS, MAX_COLLECTIONS, QUESTION_LIMIT
 from penstock.answers.views import AnswerView
 from penstock.mcp.results import Quoting, fitting
-from penstock.mcp.tool_view import AskAccess, McpServices, ReadAccess, ToolView
+from penstock.mcp.tasks import TaskWork, WorkStatus, changed_at
+from penstock.mcp.tool_view import (
+    AskAccess,
+    Key,
+    McpServices,
+    ReadAccess,
+    ToolView,
+    check_same,
+    id_for,
+)
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.documents import Name
-from penstock.mcp.tools.keys import Key, check_same, id_for
 from penstock.mcp.waiting import MAX_WAIT, CallProgress, Wait
-from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.answer import AnswerState, Evidence
 from penstock.text.untrusted import fenced
 from penstock.wire.answers import AnswerSummary

@@ -16,11 +16,11 @@ from penstock.documents.service import LOOK_SECONDS
 from penstock.errors import TaskNotFound
 from penstock.mcp.errors import CallRefused
 from penstock.mcp.results import ToolResult
+from penstock.mcp.tasks import TaskWork, WorkStatus, changed_at
 from penstock.mcp.tool_view import McpServices, ToolView, WriteAccess
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.documents import URL_LIMIT, Name
 from penstock.mcp.waiting import CallProgress, Wait
-from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentState, DocumentSummary
 from penstock.model.job import JobState
 from penstock.wire.view import made

@@ -11,11 +11,11 @@ from pydantic import Field, RootModel
 
 from penstock.errors import TaskNotFound
 from penstock.mcp.results import Quoting, fitting, more
+from penstock.mcp.tasks import LATER_SECONDS, TaskWork, WorkStatus, changed_at
 from penstock.mcp.tool_view import McpServices, ReadAccess, ToolView
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.tasks import TaskId
 from penstock.mcp.waiting import MAX_WAIT, CallProgress, Wait
-from penstock.mcp.work import LATER_SECONDS, TaskWork, WorkStatus, changed_at
 from penstock.model.research import SearchState, TaskStatus
 from penstock.research.job_ids import log_of
 from penstock.text.untrusted import fenced

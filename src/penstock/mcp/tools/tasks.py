@@ -10,9 +10,8 @@ from mcp_types import CallToolResult
 from pydantic import Field, RootModel
 
 from penstock.mcp.results import Fitted, ToolResult, fitting, more
-from penstock.mcp.tool_view import ReadAccess, WriteAccess
+from penstock.mcp.tool_view import Key, ReadAccess, WriteAccess, check_same, id_for
 from penstock.mcp.tools.define import define
-from penstock.mcp.tools.keys import Key, check_same, id_for
 from penstock.model.job import PriorityName
 from penstock.research.service import (
     MAX_QUERIES,

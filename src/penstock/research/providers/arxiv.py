@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import ParserError, ProviderError, ValidationError
 from penstock.model.finding import Finding
-from penstock.research.identity import arxiv_id_of, doi_of
+from penstock.research.merge import arxiv_id_of, doi_of
 from penstock.research.providers.fields import known, line, link, year_in
 from penstock.research.providers.paged import PagedProvider, Rows, offset_of
 from penstock.text.xml_events import events

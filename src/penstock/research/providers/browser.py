@@ -30,7 +30,7 @@ from penstock.model.browser import SearchEngineConfig
 from penstock.model.finding import Finding, FindingsPage
 from penstock.outbound.proxy import GuardedProxy
 from penstock.ports.provider import ProviderContext
-from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
+from penstock.research.merge import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import Row, link
 from penstock.research.providers.paged import Rows, checked, collect, offset_of
 from penstock.text.retry_after import retry_after

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import ProviderError
 from penstock.model.finding import Finding
-from penstock.research.identity import doi_of
+from penstock.research.merge import doi_of
 from penstock.research.providers.fields import Row, json_row, known, line, plain, year
 from penstock.research.providers.paged import PagedProvider, Rows
 

@@ -10,7 +10,7 @@ from penstock.errors import ValidationError
 from penstock.model.finding import Finding, FindingsPage
 from penstock.model.providers import DOCUMENTS
 from penstock.ports.provider import ProviderContext
-from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
+from penstock.research.merge import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import known, line
 from penstock.research.providers.paged import checked
 from penstock.retrieval.search import MAX_HITS, Passage

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.errors import ProviderError
 from penstock.model.finding import Finding
-from penstock.research.identity import arxiv_id_of, doi_of
+from penstock.research.merge import arxiv_id_of, doi_of
 from penstock.research.providers.fields import Row, json_row, known, line, plain, whole
 from penstock.research.providers.paged import PagedProvider, Rows
 

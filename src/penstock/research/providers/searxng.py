@@ -7,7 +7,7 @@ from typing import Any
 from penstock.errors import AuthenticationError, ProviderError, Unavailable
 from penstock.model.finding import Finding
 from penstock.ports.provider import Http
-from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
+from penstock.research.merge import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import Row, json_row, known, line, year_in
 from penstock.research.providers.paged import PagedProvider, Rows, offset_of
 

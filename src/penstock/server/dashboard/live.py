@@ -19,9 +19,8 @@ from penstock.aio import end_tasks
 from penstock.errors import PenstockError
 from penstock.ports.queue import JobQueue, Topic, Wakeup
 from penstock.server.dashboard.pages import part
-from penstock.server.events import EventStream
+from penstock.server.events import EventStream, stream
 from penstock.server.problems import problem_of
-from penstock.server.streams import stream
 
 LEAST_SECONDS = 0.25
 """Between two events of a stream."""

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from penstock.errors import PenstockError
 from penstock.server import guard  # noqa: F401 (paths with `{id:name}` are its own)
 from penstock.server.dashboard.pages import problem_page, redirect
-from penstock.server.dashboard.session import check_site
+from penstock.server.dashboard.session import Form, check_site
 from penstock.server.problems import Problem, problem_of
 
 LIVE = "/live/"
@@ -59,3 +59,45 @@ def wants_json(request: Request) -> bool:
 def router() -> APIRouter:
     """For the routes of a screen. They are no part of the API, and not described with it."""
     return APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+Refused = (PenstockError, Problem)
+"""What a form may meet with."""
+
+
+def told(error: PenstockError | Problem) -> Problem:
+    """What its page says. Raised again if nothing that was typed could have caused it."""
+    problem = error if isinstance(error, Problem) else problem_of(error)
+    if problem is None:
+        raise error
+    return problem
+
+
+def typed(form: Form, *names: str) -> dict[str, str]:
+    """The fields as they came, for the form that is shown again."""
+    return {name: form.fields.get(name, [""])[0] for name in names}
+
+
+def empty(*names: str, **given: str) -> dict[str, str]:
+    """A form that nobody has filled in yet."""
+    return dict.fromkeys(names, "") | given
+
+
+def number(form: Form, name: str, label: str) -> float | None:
+    """An optional number. Problem (422) if it is not a number."""
+    text = form.one(name)
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise Problem(422, "invalid", f"{label}: {text!r} is not a number") from None
+
+
+def whole_number(form: Form, name: str, label: str) -> int | None:
+    value = number(form, name, label)
+    if value is None:
+        return None
+    if value != value // 1 or abs(value) > 2**53:
+        raise Problem(422, "invalid", f"{label} must be a whole number")
+    return int(value)

@@ -35,11 +35,10 @@ from penstock.server.dependencies import (
     long_poll,
     poll_change,
 )
-from penstock.server.events import event
+from penstock.server.events import END, Resume, check_room, described, event, stream, version_of
 from penstock.server.idempotency import REPLAYED, digest, fingerprint, once
 from penstock.server.openapi import spec, takes
 from penstock.server.schemas import Ask
-from penstock.server.streams import END, Resume, check_room, described, stream, version_of
 from penstock.wire.answers import AnswerAtVersion, AnswerPage, line_of
 
 routes = APIRouter(tags=["answers"])

@@ -22,9 +22,8 @@ from penstock.ports.queue import FEED_SECONDS, FeedEntry
 from penstock.research.job_ids import SEARCH
 from penstock.research.job_ids import log_of as task_log
 from penstock.server.dependencies import ReadAccess
-from penstock.server.events import event
+from penstock.server.events import END, Resume, described, event, stream, version_of
 from penstock.server.routes.documents import Collection
-from penstock.server.streams import END, Resume, described, stream, version_of
 from penstock.wire.tasks import TaskView
 
 routes = APIRouter(tags=["events"])

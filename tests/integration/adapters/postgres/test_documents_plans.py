@@ -13,9 +13,9 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database, numbered_statement
 from penstock.adapters.postgres.documents import search as searching
 from penstock.adapters.postgres.documents import text as full_text
+from penstock.adapters.postgres.documents.text import bm25
 from penstock.adapters.postgres.documents.vectors import floats
 from penstock.ports.documents import DocumentQuery, Findings, Scope
-from penstock.retrieval.bm25 import bm25
 from penstock.retrieval.query import weight
 from tests.conformance.document_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
 from tests.support.postgres import Psql, documents_at, new_url, psql

@@ -9,10 +9,16 @@ from typing import Any, TypeVar
 from penstock.adapters.coalesce import Coalesced
 from penstock.adapters.postgres.database import LONG_SECONDS, Database, Pool, Transaction, own
 from penstock.adapters.postgres.dialect import PostgresDatabase
-from penstock.adapters.postgres.documents import counts, vectors
 from penstock.adapters.postgres.documents import search as find
-from penstock.adapters.postgres.documents.counts import VersionChange
-from penstock.adapters.postgres.documents.publish import AT_ONCE, publish
+from penstock.adapters.postgres.documents import vectors
+from penstock.adapters.postgres.documents.publish import (
+    AT_ONCE,
+    VersionChange,
+    chunk_row,
+    publish,
+    replace_counts,
+    tenant_number,
+)
 from penstock.adapters.postgres.documents.schema import prepare
 from penstock.adapters.postgres.documents.vectors import BEFORE_ALL
 from penstock.adapters.sql import unused_vectors
@@ -77,7 +83,7 @@ class PostgresDocuments(SqlDocuments):
     async def _owner(self, tenant: str) -> int:
         """The number of a tenant, which is its for ever."""
         if tenant not in self._tenants:
-            number = await self._write(lambda tx: counts.tenant_number(tx, tenant))
+            number = await self._write(lambda tx: tenant_number(tx, tenant))
             self._tenants[tenant] = number
         return self._tenants[tenant]
 
@@ -110,12 +116,12 @@ class PostgresDocuments(SqlDocuments):
     ) -> None:
         for first in range(0, len(chunks), STAGED_AT_ONCE):
             some = chunks[first : first + STAGED_AT_ONCE]
-            columns = zip(*(counts.chunk_row(owner, chunk) for chunk in some), strict=True)
+            columns = zip(*(chunk_row(owner, chunk) for chunk in some), strict=True)
             place = (document, generation, owner, first)
             await own(tx).execute("stage_chunks", *place, *columns)
 
     async def _withdraw(self, tx: Sql, tenant: str, document: int, live: int | None) -> None:
-        await counts.replace(own(tx), tenant, [VersionChange(document, live, None)])
+        await replace_counts(own(tx), tenant, [VersionChange(document, live, None)])
 
     async def _switched(self, tx: Sql) -> None:
         """Searches ask the database which model serves."""

@@ -12,6 +12,9 @@ So, bounded at each step:
 
 Where a scope leaves few chunks, all of them that hold a term are ordered so. So they are where it
 leaves READ at the most and too few were found, for want of reading on.
+
+PostgreSQL finds the chunks that hold a term but weighs all terms alike; the store takes the few
+hundred that hold the most weight and orders them by this.
 """
 
 from __future__ import annotations
@@ -20,12 +23,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database
-from penstock.adapters.postgres.documents.counts import lexeme
-from penstock.adapters.postgres.documents.scope import Extent, Filter
+from penstock.adapters.postgres.documents.publish import lexeme
+from penstock.adapters.postgres.documents.search import Extent, Filter
 from penstock.adapters.postgres.documents.vectors import FEW
 from penstock.model.document import Hit
 from penstock.ports.documents import DocumentQuery
-from penstock.retrieval.bm25 import LENGTH_SHARE, SATURATION, bm25
 from penstock.retrieval.query import weight
 
 READ = 20_000
@@ -139,3 +141,24 @@ def _quoted(lexeme: str) -> str:
     """A lexeme as a tsquery, whatever it holds."""
     escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
+
+
+SATURATION = 1.2
+LENGTH_SHARE = 0.75
+
+
+def bm25(terms: Sequence[str], weights: Mapping[str, float], mean_length: float) -> float:
+    """The score of a chunk with these `index_terms` for a query's `weights`; higher is better.
+
+    `mean_length` is the mean number of terms of the corpus's chunks.
+    """
+    counts = dict.fromkeys(weights, 0)
+    for term in terms:
+        if term in counts:
+            counts[term] += 1
+    relative = len(terms) / mean_length if mean_length > 0 else 1.0
+    damping = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * relative)
+    return sum(
+        weights[term] * count * (SATURATION + 1) / (count + damping)
+        for term, count in counts.items()
+    )

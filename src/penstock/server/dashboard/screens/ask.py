@@ -2,24 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Query, Request
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from penstock.answers.event_text import cited_evidence
+from penstock.answers.event_text import cited_evidence, in_words
 from penstock.answers.phases import MAX_SECONDS
+from penstock.answers.sentences import cited
 from penstock.answers.service import LEAST_SECONDS, QUESTION_LIMIT
-from penstock.model.answer import AnswerState
+from penstock.api.tenant_view import TenantView
+from penstock.model.answer import Answer, AnswerState, Citation
 from penstock.server.actions import acting, named
-from penstock.server.dashboard.answer_log import AnswerLog
-from penstock.server.dashboard.filters import in_path
-from penstock.server.dashboard.forms import Refused, empty, number, told, typed
+from penstock.server.dashboard.filters import in_path, visible
 from penstock.server.dashboard.live import live
-from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.page_route import Refused, empty, number, router, told, typed
 from penstock.server.dashboard.pages import Flash, confirm, page, paging, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
+
+PASSAGE = "passage-"
+"""How the ids of passages on a page begin; behind it is the number."""
+
+
+class AnswerLog:
+    """The events of an answer so far: what was done, in words, and the text as it is written."""
+
+    def __init__(self, tenant_view: TenantView, answer_id: str) -> None:
+        self._tenant_view = tenant_view
+        self._id = answer_id
+        self._since = 0
+        self.steps: list[tuple[float, str]] = []
+        self._written = ""
+
+    async def read_on(self) -> None:
+        answers, tenant = self._tenant_view.answers, self._tenant_view.tenant
+        while news := await answers.events(self._id, self._since, tenant=tenant):
+            for one in news:
+                self._since = one.version
+                if one.what == "writing":  # whoever wrote before was interrupted
+                    self._written = ""
+                if one.what == "token":
+                    self._written += str(one.data["text"])
+                elif words := in_words(one):
+                    self.steps.append((one.at, words))
+
+    def text_of(self, answer: Answer) -> Markup:
+        """Its text; while it has none, what was written so far."""
+        if answer.over:
+            return with_links(answer.text, answer.citations, answer.unsupported)
+        known = {one.number for one in answer.evidence}
+        text, citations, _ = cited(self._written, known)
+        return with_links(text, citations, ())
+
+
+def with_links(
+    text: str, citations: Sequence[Citation], unsupported: Sequence[tuple[int, int]]
+) -> Markup:
+    """A text whose citations lead to their passages, and in which sentences without one are marked.
+    No citation is within such a sentence."""
+    marks = [(one.start, one.end, one.number) for one in citations]
+    marks += [(start, end, 0) for start, end in unsupported]
+    parts, done = [], 0
+    for start, end, passage in sorted(marks):
+        parts.append(escape(visible(text[done:start])))
+        within = escape(visible(text[start:end]))
+        if passage:
+            link = Markup('<a class="cite" href="#{}{}">{}</a>')
+            parts.append(link.format(PASSAGE, passage, within))
+        else:
+            parts.append(Markup('<span class="uncited">{}</span>').format(within))
+        done = end
+    parts.append(escape(visible(text[done:])))
+    return Markup("").join(parts)
+
 
 routes = router()
 

@@ -13,9 +13,8 @@ from penstock.model.document import Document, DocumentState
 from penstock.server.answer_json import reply
 from penstock.server.bodies import require
 from penstock.server.dashboard.filters import at_document
-from penstock.server.dashboard.forms import Refused, empty, told, typed
 from penstock.server.dashboard.live import live
-from penstock.server.dashboard.page_route import router, wants_json
+from penstock.server.dashboard.page_route import Refused, empty, router, told, typed, wants_json
 from penstock.server.dashboard.pages import Flash, page, redirect
 from penstock.server.dashboard.screens.document import shown_of
 from penstock.server.dashboard.session import FORM, Form, PageContext, Reading, Writing, read_form

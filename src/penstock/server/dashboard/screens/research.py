@@ -8,9 +8,16 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from penstock.research.service import QUESTION_LIMIT
-from penstock.server.dashboard.forms import Refused, empty, number, told, typed, whole_number
 from penstock.server.dashboard.live import live
-from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.page_route import (
+    Refused,
+    empty,
+    number,
+    router,
+    told,
+    typed,
+    whole_number,
+)
 from penstock.server.dashboard.pages import Flash, page, paging, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem

@@ -8,8 +8,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from penstock.retrieval.search import SearchResult
-from penstock.server.dashboard.forms import Refused, told
-from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.page_route import Refused, router, told
 from penstock.server.dashboard.pages import page
 from penstock.server.dashboard.session import Reading
 from penstock.server.draining import while_connected

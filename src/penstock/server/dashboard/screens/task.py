@@ -11,9 +11,8 @@ from penstock.model.job import Priority
 from penstock.research.service import MAX_LISTED, MAX_QUERIES, MAX_RESULTS, Format
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import duration, in_path
-from penstock.server.dashboard.forms import Refused, told, typed, whole_number
 from penstock.server.dashboard.live import live
-from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.page_route import Refused, router, told, typed, whole_number
 from penstock.server.dashboard.pages import Flash, confirm, page, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
