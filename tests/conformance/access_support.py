@@ -9,10 +9,11 @@ from pathlib import Path
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database
 from penstock.adapters.postgres.store import PostgresStore
+from penstock.adapters.sql.access import AccessStore
+from penstock.adapters.sql.store import Store
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.store import SqliteStore
-from penstock.ports.access import AccessStore, Beginning, Begun, InProgress
-from penstock.ports.store import Store
+from penstock.model.access import Beginning, Begun, InProgress
 from tests.support.postgres import borrow_url, give_back
 
 ROUTE = "POST /v1/jobs"

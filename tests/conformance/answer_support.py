@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from penstock.adapters.sql.answers import AnswerStore
 from penstock.model.answer import Answer, Evidence, Round, Sources
 from penstock.model.ids import new_id
-from penstock.ports.answers import AnswerStore
 from tests.conformance.access_support import STORES
 
 TENANT = "default"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.ports.queue import JobQueue, Member
-from penstock.ports.research import TaskStore
 from tests.conformance.access_support import STORES, give_place_back, new_place
 from tests.conformance.support import BACKENDS, PATIENT, Ledger
 from tests.conformance.task_support import tasks_at

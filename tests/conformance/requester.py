@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from penstock.ports.access import Begun
+from penstock.model.access import Begun
 from tests.conformance.access_support import access_at, begin
 from tests.conformance.support import PATIENT
 

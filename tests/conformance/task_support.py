@@ -6,10 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.model.finding import Finding
 from penstock.model.ids import new_id
 from penstock.model.job import Priority
 from penstock.model.research import (
+    Added,
+    Granted,
+    NewPage,
+    NewSearch,
     PageState,
     ProviderReply,
     ResearchTask,
@@ -19,7 +24,6 @@ from penstock.model.research import (
     TaskPage,
     TaskRecord,
 )
-from penstock.ports.research import Added, Granted, NewPage, NewSearch, TaskStore
 from tests.conformance.access_support import STORES
 
 TENANT = "default"

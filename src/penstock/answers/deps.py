@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from penstock.adapters.sql.answers import AnswerStore
 from penstock.answers import jobs, prompts
 from penstock.answers.jobs import Enqueue
 from penstock.documents.service import Documents
 from penstock.errors import ModelError, PenstockError
 from penstock.model.answer import Answer, Phase
 from penstock.model.job import Priority
-from penstock.ports.answers import AnswerStore
 from penstock.ports.language_model import Effort, LanguageModel, Message
 from penstock.ports.librarian import Librarian
 from penstock.ports.provider import ProviderContext

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.adapters.models.chat import open_models
+from penstock.adapters.sql.store import Store
 from penstock.answers import web_sources as web
 from penstock.answers.completion import AnswerEnding
 from penstock.answers.deps import AnswerDeps
@@ -20,7 +21,6 @@ from penstock.errors import ConfigError
 from penstock.model.answer import Phase
 from penstock.ports.librarian import Librarian
 from penstock.ports.queue import JobQueue
-from penstock.ports.store import Store
 from penstock.research.service import Research
 
 

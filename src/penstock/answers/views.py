@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.adapters.sql.answers import AnswerStore
 from penstock.answers.jobs import log_of
 from penstock.engine.waiters import SnapshotWaiters
 from penstock.errors import AnswerNotFound
 from penstock.model.answer import Answer
-from penstock.ports.answers import AnswerStore
 from penstock.ports.queue import JobQueue
 from penstock.wire.answers import AnswerAtVersion, details_of
 

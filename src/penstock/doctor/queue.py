@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.api import attention
 from penstock.api.attention import QueueOutlook
 from penstock.doctor.context import Case, Diagnosis, Status, broken, ok, skipped
@@ -13,7 +14,6 @@ from penstock.errors import PenstockError, QueueError
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.job import JobState
 from penstock.model.server import Anonymous, ServerConfig
-from penstock.ports.access import AccessStore
 from penstock.ports.queue import JobQueue
 from penstock.wire.operators import Condition
 from penstock.wiring.queues import choose_queue

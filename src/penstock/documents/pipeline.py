@@ -25,7 +25,7 @@ from penstock.documents.mask import Masker, prepare
 from penstock.documents.parse.pool import ParserPool
 from penstock.documents.parse.requests import Scans
 from penstock.documents.parsed import Parsed
-from penstock.documents.scan import ScanReader, parser_for
+from penstock.documents.scan_readers import ScanReader, parser_for
 from penstock.engine.context import JobContext
 from penstock.errors import (
     LaneBusy,

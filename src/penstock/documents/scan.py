@@ -1,12 +1,9 @@
-"""Scanned pages: who reads them, and the job that does.
+"""`ingest.scan`: reads scanned pages one after another, in a separate job.
 
 Each page that was read is kept, masked: that is the checkpoint. A rerun reads only what is missing,
 so a long document takes several runs, and no page is paid for twice. When none is missing, what was
 read takes its place among the pages that had text, and the whole goes the way of every document.
 A page's picture is never in a file: it goes from the child that draws it through a pipe.
-
-The children that do it are not those that parse: a page takes seconds, and documents that are text
-do not wait for it.
 """
 
 from __future__ import annotations
@@ -14,105 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from penstock.adapters.models.vision import VisionModel
 from penstock.documents.jobs import SCAN
 from penstock.documents.mask import Masker
-from penstock.documents.parse.draft import clean
-from penstock.documents.parse.limits import ParseLimits
-from penstock.documents.parse.pool import ParserPool
-from penstock.documents.parse.requests import Parsing
 from penstock.documents.parsed import Parsed
 from penstock.documents.pipeline import PARSED, IngestDeps, IngestRun, Result
+from penstock.documents.scan_readers import ScanReader, parser_for
 from penstock.engine.context import JobContext
-from penstock.errors import ConfigError, ModelError, ParserError
+from penstock.errors import ModelError, ParserError
 from penstock.model.document import DocumentRef
-from penstock.model.llm import LlmConfig
-from penstock.model.settings import DocumentsConfig
 from penstock.ports.documents import ScannedPage, Version
-
-MAX_PAGES = 500
-"""Of a document; each takes seconds, or money."""
-LANE = "llm.ingest"
-
-
-class ScanReader(Protocol):
-    name: str
-    """Of what reads: it is part of what becomes of a document."""
-    lane: str | None
-    """Of the job."""
-    pool: ParserPool
-
-    def check(self) -> None:
-        """ConfigError where this machine cannot do it."""
-        ...
-
-    async def read(self, ctx: JobContext, path: Path, page: int) -> str:
-        """What stands on a page, not masked; '' for nothing."""
-        ...
-
-
-class OcrReader:
-    lane: str | None = None
-
-    def __init__(self, pool: ParserPool, languages: str) -> None:
-        self.name = f"tesseract {languages}"
-        self.pool = pool
-        self._languages = languages
-
-    def check(self) -> None:
-        from penstock.documents.parse.ocr import check  # here: it brings the parsers along
-
-        check(self._languages)
-
-    async def read(self, ctx: JobContext, path: Path, page: int) -> str:
-        return await parser_for(ctx, self.pool).ocr(path, page, self._languages)
-
-
-class ModelReader:
-    lane: str | None = LANE
-
-    def __init__(self, pool: ParserPool, model: VisionModel, most: int) -> None:
-        self.name = f"model {model.model}"
-        self.pool = pool
-        self._model = model
-        self._most = most
-
-    def check(self) -> None:
-        self._model.check()
-
-    async def read(self, ctx: JobContext, path: Path, page: int) -> str:
-        """The picture is in memory only, from the child that draws it to the request."""
-        png = await parser_for(ctx, self.pool).picture(path, page)
-        return clean(await self._model.read(png, ctx.http.post, self._most)).strip()
-
-
-def parser_for(ctx: JobContext, pool: ParserPool) -> Parsing:
-    """The parsers, for a job: it waits for its tenant's turn without a worker, and without
-    spending its timeout."""
-    return pool.asked_by(ctx.tenant, partial(ctx.parked, timed=False))
-
-
-def scan_reader(
-    settings: DocumentsConfig, llm: LlmConfig, limits: ParseLimits
-) -> ScanReader | None:
-    """None where pictures are not read."""
-    if settings.scans == "none":
-        return None
-    pool = ParserPool(settings.parsers, limits)
-    if settings.scans == "ocr":
-        return OcrReader(pool, settings.ocr_languages)
-    config = llm.model("ingest")
-    if config is None:
-        raise ConfigError(
-            "`scans: model` needs a model: "
-            "`llm: {base_url: http://localhost:8080/v1, models: {ingest: NAME}}`"
-        )
-    return ModelReader(pool, VisionModel(config), limits.page_characters)
-
 
 TIMEOUT_SECONDS = 600.0
 """Of one run, at least. A page begins in its first half only, so each has the other half at least,

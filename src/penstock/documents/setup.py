@@ -11,6 +11,7 @@ from penstock.adapters.blobs.address import bucket_address, is_address
 from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.adapters.models.offline_embedder import OfflineEmbedder
+from penstock.adapters.sql.store import Store
 from penstock.config import Config
 from penstock.documents import fetch, reembed, scan
 from penstock.documents.addresses import Remote
@@ -25,7 +26,7 @@ from penstock.documents.pii.presidio import PresidioNames
 from penstock.documents.pipeline import IngestDeps, register
 from penstock.documents.reconcile import PASSED_ON_SECONDS
 from penstock.documents.reembed import Purge
-from penstock.documents.scan import MAX_PAGES, scan_reader
+from penstock.documents.scan_readers import MAX_PAGES, scan_reader
 from penstock.documents.service import Documents
 from penstock.engine.scope_provider import RequestScopes
 from penstock.engine.waiters import LogWaiters
@@ -34,7 +35,6 @@ from penstock.model.name_masking import NamesConfig
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
-from penstock.ports.store import Store
 from penstock.retrieval.search import OFFLINE_SIMILARITY, Cutoff
 
 Register = Callable[..., Callable[[Any], Any]]

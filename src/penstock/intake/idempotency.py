@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.intake.record import MessageRefused
-from penstock.ports.access import AccessStore, Begun, Conflict, Done, InProgress
+from penstock.model.access import Begun, Conflict, Done, InProgress
 
 ROUTE = "kafka"
 LEASE_SECONDS = 30.0

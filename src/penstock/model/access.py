@@ -1,4 +1,4 @@
-"""API keys with tenant and scopes, and the audit log of actions."""
+"""API keys with tenant and scopes, requests with an Idempotency-Key, and actions of callers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from penstock.errors import ValidationError
 
 NAME_LIMIT = 240
 SECRET_BYTES = 32
+LEASE_SECONDS = 180.0
+"""Twice the server's deadline of 90 s: by then a request is over, or its server is dead."""
 
 
 class KeyScope(StrEnum):
@@ -149,3 +151,38 @@ def hash_of(secret: str) -> str:
     by its time how much of a secret was right.
     """
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(slots=True, frozen=True)
+class Begun:
+    """Nobody has made this request before: carry it out, then `finish` or `abandon`."""
+
+    made: str
+    """The id to make it under: the one given, or that of the request this takes over from. What
+    that one made may be there already."""
+
+
+@dataclass(slots=True, frozen=True)
+class InProgress:
+    """The same request is being carried out."""
+
+    id: str
+    made: str
+    """The id of what it makes."""
+
+
+@dataclass(slots=True, frozen=True)
+class Done:
+    """The same request was answered: give this answer again."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+@dataclass(slots=True, frozen=True)
+class Conflict:
+    """The key was used for another request: another fingerprint."""
+
+
+Beginning = Begun | InProgress | Done | Conflict

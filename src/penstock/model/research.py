@@ -141,3 +141,51 @@ class TaskRecord:
     """In the order in which they came."""
     pages: Sequence[TaskPage]
     """In the order in which they were granted."""
+
+
+class NewSearch(NamedTuple):
+    id: str
+    key: str
+    """Equal for queries that ask the same of the same providers."""
+    query: str
+    limit: int
+    priority: Priority
+    providers: tuple[str, ...]
+
+
+class Added(NamedTuple):
+    """The result of adding searches."""
+
+    searches: list[Search]
+    """Those that are new, in the order given."""
+    skipped: list[Search]
+    """For each that was there already: the one that is. An item whose id is there already is
+    neither new nor skipped: it was stored by the same call before, and is in `searches`."""
+
+
+class NewPage(NamedTuple):
+    key: str
+    url: str
+
+
+class Granted(NamedTuple):
+    """Pages that a search was granted to read."""
+
+    pages: list[TaskPage]
+    """Those granted to it now or in an earlier run, whatever became of them since."""
+    others: list[TaskPage]
+    """Those that another search of the task asked for first."""
+    refused: list[NewPage]
+    """Those beyond the budget, which are not stored."""
+
+
+@dataclass(slots=True, frozen=True)
+class Started:
+    """A search that may go on, and its task."""
+
+    task: ResearchTask
+    search: Search
+    answers: Sequence[ProviderReply]
+    """What providers have said to it so far, in earlier runs too."""
+    pages: Sequence[TaskPage] = ()
+    """Those that were granted to it."""

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.documents.service import Documents
 from penstock.engine.context import JobContext
 from penstock.errors import Blocked, ConfigError, PenstockError, PermanentError
@@ -21,7 +22,6 @@ from penstock.model.finding import Finding
 from penstock.model.research import PageState, ProviderReply, SearchRef
 from penstock.ports.provider import SearchProvider
 from penstock.ports.queue import JobQueue
-from penstock.ports.research import TaskStore
 from penstock.research.job_ids import FIND, PAGE
 from penstock.research.page import PAGES, TIMEOUT_SECONDS, fetch_page
 from penstock.research.providers import Providers

@@ -20,10 +20,17 @@ from typing import Any
 from penstock.engine.context import JobContext
 from penstock.errors import LogStopped, TaskStopped, ValidationError
 from penstock.model.job import Job, JobState
-from penstock.model.research import PageState, ProviderReply, SearchRef, SearchState, TaskRecord
+from penstock.model.research import (
+    NewPage,
+    PageState,
+    ProviderReply,
+    SearchRef,
+    SearchState,
+    Started,
+    TaskRecord,
+)
 from penstock.outbound.web_address import web_address
 from penstock.ports.queue import JobFilter
-from penstock.ports.research import NewPage, Started
 from penstock.research.job_ids import FIND, PAGE, SEARCH, SEARCH_LANE, log_of, payload_of
 from penstock.research.jobs import RECORD_LIMIT, ResearchDeps
 from penstock.research.status import DOCUMENTS, address_of, results_of, selected, troubles_of

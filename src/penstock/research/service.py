@@ -11,8 +11,7 @@ from penstock.engine.assembly import Chore
 from penstock.errors import TaskNotFound, TaskStopped, ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import JobState, Priority, PriorityName
-from penstock.model.research import UNFINISHED, ResearchTask, Search, TaskStatus
-from penstock.ports.research import NewSearch
+from penstock.model.research import UNFINISHED, NewSearch, ResearchTask, Search, TaskStatus
 from penstock.research.export import FORMATS, export
 from penstock.research.job_ids import (
     FIND,

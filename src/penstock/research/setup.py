@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.adapters.sql.store import Store
 from penstock.config import Config
 from penstock.documents.jobs import Enqueue
 from penstock.documents.service import Documents
 from penstock.lanes.registry import LaneRegistry
 from penstock.ports.queue import JobQueue
-from penstock.ports.store import Store
 from penstock.research import jobs
 from penstock.research import search_run as course
 from penstock.research.job_ids import SEARCH_LANE

@@ -15,10 +15,10 @@ from typing import Any
 
 from fastapi import Request
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.errors import PenstockError
 from penstock.model.access import Action, ActionOutcome, Caller
 from penstock.model.ids import new_id
-from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem, problem_of
 from penstock.wire.jobs import ChangedJobs
 

@@ -12,10 +12,10 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.errors import QueueUnavailable
 from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
 from penstock.model.server import Anonymous
-from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem
 from penstock.server.ratelimit import Allowance, Limit, RateLimiter
 

@@ -17,9 +17,10 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.errors import PenstockError, QueueUnavailable, StoreUnavailable, Unavailable
+from penstock.model.access import Begun, Conflict, Done, InProgress
 from penstock.model.ids import new_id
-from penstock.ports.access import AccessStore, Begun, Conflict, Done, InProgress
 from penstock.server.problems import Problem
 
 log = logging.getLogger("penstock.server")

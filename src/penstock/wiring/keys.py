@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.model.access import ApiKey, KeyScope, Secret, hash_of, new_key
-from penstock.ports.access import AccessStore
 
 
 class ApiKeys:

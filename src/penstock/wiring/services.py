@@ -16,9 +16,9 @@ from penstock.model.job import Job
 from penstock.ports.queue import JobQueue
 
 if TYPE_CHECKING:
+    from penstock.adapters.sql.store import Store
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
-    from penstock.ports.store import Store
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
 

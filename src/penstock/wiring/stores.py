@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.adapters.sql.store import Store
 from penstock.config import Config
 from penstock.errors import ConfigError
 from penstock.ports.queue import JobQueue
-from penstock.ports.store import Store
 
 
 def choose_store(queue: JobQueue, config: Config, what: str) -> Store:

@@ -10,10 +10,20 @@ from typing import Any
 
 import pytest
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.errors import ValidationError
-from penstock.model.access import Action, ActionOutcome, KeyScope, hash_of, new_key
+from penstock.model.access import (
+    Action,
+    ActionOutcome,
+    Beginning,
+    Begun,
+    Conflict,
+    Done,
+    KeyScope,
+    hash_of,
+    new_key,
+)
 from penstock.model.ids import new_id
-from penstock.ports.access import AccessStore, Beginning, Begun, Conflict, Done
 from tests.conformance.access_support import (
     BODY,
     ROUTE,

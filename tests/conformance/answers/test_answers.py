@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.adapters.sql.answers import AnswerStore
 from penstock.model.answer import Answer, AnswerState, Citation, Phase, Plan, Sources
-from penstock.ports.answers import AnswerStore
 from tests.conformance.answer_support import (
     NOW,
     TENANT,

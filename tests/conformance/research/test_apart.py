@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.model.finding import Finding
 from penstock.model.ids import new_ids
 from penstock.model.research import (
+    NewPage,
     PageState,
     ProviderReply,
     ResearchTask,
     SearchRef,
     SearchState,
 )
-from penstock.ports.research import NewPage, TaskStore
 from tests.conformance.task_support import (
     NOW,
     TENANT,

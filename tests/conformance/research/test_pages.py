@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.model.research import PageState
-from penstock.ports.research import TaskStore
 from tests.conformance.task_support import (
     NOW,
     begun,

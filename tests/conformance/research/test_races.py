@@ -3,10 +3,10 @@
 import asyncio
 from collections import Counter
 
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.errors import ValidationError
 from penstock.model.ids import new_id
-from penstock.model.research import PageState, ResearchTask, Search, SearchState
-from penstock.ports.research import Granted, TaskStore
+from penstock.model.research import Granted, PageState, ResearchTask, Search, SearchState
 from tests.conformance.task_support import (
     NOW,
     TENANT,

@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.errors import ValidationError
 from penstock.model.finding import Finding
 from penstock.model.ids import new_ids
 from penstock.model.job import Priority
 from penstock.model.research import (
+    NewSearch,
     PageState,
     ProviderReply,
     ResearchTask,
     SearchRef,
     SearchState,
 )
-from penstock.ports.research import NewSearch, TaskStore
 from tests.conformance.task_support import (
     MOST,
     NOW,

@@ -10,7 +10,7 @@ import pytest
 from penstock import Penstock
 from penstock.adapters.postgres.database import COMMAND_SECONDS
 from penstock.errors import ConfigError, QueueError, QueueUnavailable
-from penstock.ports.access import Begun
+from penstock.model.access import Begun
 from penstock.wiring.services import Service
 from tests.support.database_servers import redis_url
 from tests.support.postgres import new_url, psql

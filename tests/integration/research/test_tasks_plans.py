@@ -16,10 +16,10 @@ import pytest
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database
 from penstock.adapters.postgres.store import PostgresStore
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.store import SqliteStore
 from penstock.model.research import PageState, SearchRef, SearchState
-from penstock.ports.research import TaskStore
 from tests.conformance.task_support import (
     NOW,
     add,

@@ -14,6 +14,8 @@ from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database
 from penstock.adapters.postgres.store import PostgresStore
+from penstock.adapters.sql.store import Store
+from penstock.adapters.sql.tasks import TaskStore
 from penstock.adapters.sqlite import database
 from penstock.adapters.sqlite import schema as sqlite_schema
 from penstock.adapters.sqlite.file import SqliteFile
@@ -22,8 +24,6 @@ from penstock.errors import StoreUnavailable
 from penstock.model.access import hash_of, new_key
 from penstock.model.ids import new_id
 from penstock.model.research import PageState, ResearchTask, Search, SearchState
-from penstock.ports.research import TaskStore
-from penstock.ports.store import Store
 from tests.conformance.task_support import (
     NOW,
     TENANT,

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.database import Database, Pool
 from penstock.adapters.postgres.dialect import PostgresDatabase
 from penstock.adapters.postgres.documents import PostgresDocuments
-from penstock.adapters.sql.store import SqlStore
+from penstock.adapters.sql.store import Store
 from penstock.errors import QueueError
 
 POOL_SIZE = 4
 
 
-class PostgresStore(SqlStore):
-    """See `penstock.ports.store.Store`. `shared` is the pool of a queue in the same place, which
-    opens and closes it; without it the store has one of its own."""
-
-    blobs: Path | None = None
+class PostgresStore(Store):
+    """`shared` is the pool of a queue in the same place, which opens and closes it; without it the
+    store has one of its own."""
 
     def __init__(self, database: Database, shared: Callable[[], Pool] | None = None) -> None:
         super().__init__(PostgresDatabase(database, self._pool))

@@ -1,4 +1,16 @@
-"""API keys, idempotent requests and the audit log in a database. Statements: `access.sql`."""
+"""API keys, idempotent requests and the audit log in a database. Statements: `access.sql`.
+
+They promise:
+- of any number of requests with one key (of one tenant and route) at a time, exactly one begins;
+- a request that was begun is answered, abandoned, or free to be taken over once its lease is over:
+  a server that died blocks nobody for ever;
+- what a request makes has the id that its record was begun with, for as long as there is a record:
+  whoever takes it over makes it under that id, and once it is forgotten the key is a new one;
+- only whoever holds the record, by the id it began with, ends it: after a take-over the one
+  before cannot;
+- every record belongs to a tenant and a route, and nothing is read without naming them;
+- of secrets, and of the keys of requests, it has only hashes.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +21,18 @@ from dataclasses import asdict, fields
 
 from penstock.adapters.sql.dialect import Row, Sql, SqlDatabase
 from penstock.errors import ValidationError
-from penstock.model.access import Action, ActionOutcome, ApiKey, KeyScope
-from penstock.ports.access import LEASE_SECONDS, Beginning, Begun, Conflict, Done, InProgress
+from penstock.model.access import (
+    LEASE_SECONDS,
+    Action,
+    ActionOutcome,
+    ApiKey,
+    Beginning,
+    Begun,
+    Conflict,
+    Done,
+    InProgress,
+    KeyScope,
+)
 
 USE_SECONDS = 60.0
 """How exactly a key's last use is known: no more than one write a minute for it."""
@@ -22,20 +44,24 @@ LAST = "g"
 """After every id."""
 
 
-class SqlAccess:
-    """See `penstock.ports.access.AccessStore`."""
+class AccessStore:
+    """Usable while the store it is in is open."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add_key(self, key: ApiKey, hash: str) -> None:  # noqa: A002
+        """Store a new key under the hash of its secret."""
         values = asdict(key) | {"scopes": " ".join(sorted(key.scopes)), "hash": hash}
         await self._execute("add_key", **values)
 
     async def keys(self, tenant: str | None = None) -> list[ApiKey]:
+        """Of one tenant or of all, the newest first, revoked ones too."""
         return [_key_of(row) for row in await self._database.fetch("keys", tenant=tenant)]
 
     async def key_by_hash(self, hash: str) -> ApiKey | None:  # noqa: A002
+        """The key whose secret has this hash, unless there is none or it is revoked. Notes that
+        it was used, once a minute at most."""
         rows = await self._database.fetch("key_by_hash", hash=hash, seconds=USE_SECONDS)
         if not rows or rows[0]["recent"]:
             return _key_of(rows[0]) if rows else None
@@ -48,6 +74,9 @@ class SqlAccess:
         return await self._database.write(note_use, soft=True)
 
     async def revoke(self, id: str) -> ApiKey | None:  # noqa: A002
+        """Let a key be good for nothing from now on; it is kept. Harmless when done twice. None:
+        there is no such key."""
+
         async def revoke(tx: Sql) -> ApiKey | None:
             row = await tx.one("revoke_key", id=id, now=tx.now)
             return None if row is None else _key_of(row)
@@ -65,6 +94,8 @@ class SqlAccess:
         *,
         lease_seconds: float = LEASE_SECONDS,
     ) -> Beginning:
+        """Take the key for a request, or say what became of the one that has it. `fingerprint`
+        tells requests apart, `id` is that of this one, and `made` that of what it would make."""
         if not 0 < len(key) <= KEY_LIMIT or not key.isprintable():
             raise ValidationError(f"an Idempotency-Key is 1 to {KEY_LIMIT} printable characters")
         named = _named(tenant, route, key, id)
@@ -90,20 +121,28 @@ class SqlAccess:
         headers: Sequence[tuple[str, str]],
         body: bytes,
     ) -> bool:
+        """Keep the answer. False: it is not this request's any more, nothing was changed."""
         answer = {"status": status, "headers": json.dumps(list(headers)), "body": body}
         named = _named(tenant, route, key, id)
         return await self._execute("finish_request", **named, **answer) == 1
 
     async def abandon(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
+        """Free the key: the request failed before anything was made. False as with `finish`."""
         return await self._execute("abandon_request", **_named(tenant, route, key, id)) == 1
 
     async def release(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
+        """End the lease: nobody knows whether it was made. Who sends the request again takes it
+        over at once, under the same id. False as with `finish`."""
         return await self._execute("release_request", **_named(tenant, route, key, id)) == 1
 
     async def purge(self, before: float) -> int:
+        """Forget what was answered, or whose lease was over, before a time of the store's clock;
+        how many."""
         return await self._purge("purge_requests", before)
 
     async def record(self, action: Action) -> None:
+        """Add to the log of what callers did. With the same id again: how it ended, which takes the
+        place of subject, detail and outcome."""
         detail = json.dumps(dict(action.detail))
         values = asdict(action) | {"detail": detail, "outcome": str(action.outcome)}
         await self._execute("record_action", **values)
@@ -111,6 +150,7 @@ class SqlAccess:
     async def actions(
         self, limit: int, before: str | None = None, tenant: str | None = None
     ) -> list[Action]:
+        """Of one tenant or of all, the newest first; `before` is the last id of the page before."""
         statement = "actions" if tenant is None else "actions_of_tenant"
         rows = await self._database.fetch(
             statement, before=before or LAST, tenant=tenant, limit=limit
@@ -118,6 +158,7 @@ class SqlAccess:
         return [_action_of(row) for row in rows]
 
     async def purge_actions(self, before: float) -> int:
+        """Forget what was done before a time of the store's clock; how many."""
         return await self._purge("purge_actions", before)
 
     async def _execute(self, statement: str, **values: object) -> int:

@@ -1,4 +1,13 @@
-"""Answers in a database. Statements: `answers.sql`."""
+"""Answers in a database. Statements: `answers.sql`.
+
+They promise:
+- every row belongs to a tenant, and nothing is read or changed without naming it;
+- an answer that is over (completed, failed, cancelled) is never changed again: of two who end it,
+  one does;
+- whoever saves an answer has seen it as it is: of two who change it at the same time, one does.
+
+Methods raise StoreUnavailable while the store cannot be reached.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +33,15 @@ _OWN = ("tenant", "id", "state", "created_at", "saves")
 """What has a column of its own."""
 
 
-class SqlAnswers:
-    """See `penstock.ports.answers.AnswerStore`."""
+class AnswerStore:
+    """Usable while the store it is in is open."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = StoreDatabase(database)
 
     async def create(self, answer: Answer) -> Answer:
+        """Store an answer that is to be worked on; if there is one of this tenant and id, that one
+        as it is."""
         values = _values(answer)
 
         async def create(tx: Sql) -> Row:
@@ -44,6 +55,8 @@ class SqlAnswers:
         return await _read(rows[0]) if rows else None
 
     async def answers(self, tenant: str, limit: int, before: str | None = None) -> list[Answer]:
+        """The newest first, without rounds; `before` is the id of the last one of the page
+        before."""
         named = kept({"tenant": tenant, "before": before})
         if before is None:
             rows = await self._database.fetch("newest_answers", **named, limit=limit)
@@ -60,6 +73,9 @@ class SqlAnswers:
         return [_answer_of(row) for row in rows]
 
     async def save(self, answer: Answer) -> Answer | None:
+        """Store how far it has come; as it is then, which is what to save next. None: it is over
+        already, or somebody else has saved it since it was read, and nothing was changed; or there
+        is none."""
         values = _values(answer)
         if not await self._database.write(lambda tx: tx.execute("save_answer", **values)):
             return None
@@ -68,6 +84,9 @@ class SqlAnswers:
     async def running(
         self, before: float, limit: int, after: tuple[str, str] | None = None
     ) -> list[Answer]:
+        """Answers of all tenants that are running and were created before a time, in the order of
+        tenant and id, without rounds: what a reconciler looks through. `after` is the tenant and
+        id of the last one of the page before."""
         tenant, id_ = kept(after or ("", ""))
         rows = await self._database.fetch(
             "running_answers", before=before, tenant=tenant, id=id_, limit=limit

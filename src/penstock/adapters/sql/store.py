@@ -1,24 +1,40 @@
-"""The parts of a store that both databases share: API keys, research tasks, answers."""
+"""A store: one database for documents, research tasks, answers, API keys and actions."""
 
 from __future__ import annotations
 
-from penstock.adapters.sql.access import SqlAccess
-from penstock.adapters.sql.answers import SqlAnswers
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from penstock.adapters.sql.access import AccessStore
+from penstock.adapters.sql.answers import AnswerStore
 from penstock.adapters.sql.dialect import SqlDatabase
-from penstock.adapters.sql.tasks import SqlTasks
+from penstock.adapters.sql.tasks import TaskStore
+from penstock.ports.documents import DocumentStore
 
 
-class SqlStore:
-    """The common part of `penstock.ports.store.Store`."""
+class Store(ABC):
+    """Opened before what is in it, and closed after."""
+
+    blobs: Path | None = None
+    """The folder for originals unless another is set; None: it has none beside it."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._tables = database
 
-    def access(self) -> SqlAccess:
-        return SqlAccess(self._tables)
+    @abstractmethod
+    async def open(self) -> None: ...
 
-    def research(self) -> SqlTasks:
-        return SqlTasks(self._tables)
+    @abstractmethod
+    async def close(self) -> None: ...
 
-    def answers(self) -> SqlAnswers:
-        return SqlAnswers(self._tables)
+    @abstractmethod
+    def documents(self) -> DocumentStore: ...
+
+    def access(self) -> AccessStore:
+        return AccessStore(self._tables)
+
+    def research(self) -> TaskStore:
+        return TaskStore(self._tables)
+
+    def answers(self) -> AnswerStore:
+        return AnswerStore(self._tables)

@@ -14,6 +14,10 @@ from penstock.errors import ValidationError
 from penstock.model.finding import Finding
 from penstock.model.job import Priority
 from penstock.model.research import (
+    Added,
+    Granted,
+    NewPage,
+    NewSearch,
     PageState,
     ProviderReply,
     ResearchTask,
@@ -22,7 +26,6 @@ from penstock.model.research import (
     SearchState,
     TaskPage,
 )
-from penstock.ports.research import Added, Granted, NewPage, NewSearch
 from penstock.text.normalize import storable
 
 _SEARCH = ("number", "query", "run", "queued_at", "started_at", "finished_at", "reason")

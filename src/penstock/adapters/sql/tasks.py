@@ -1,4 +1,18 @@
-"""Research tasks in a database. Statements: `tasks.sql`; rows and rules: `task_rows.py`."""
+"""Research tasks in a database. Statements: `tasks.sql`; rows and rules: `task_rows.py`.
+
+They promise:
+- every row belongs to a tenant, and nothing of a task is read or changed without naming it;
+- a query is in a task once, however often and by however many it is queued at a time: queries are
+  compared by `key`;
+- what a job brings is stored only while its `run` is that of its search (`Search.run`), checked in
+  the same transaction; so after `restart` or `stop` a job of before is refused;
+- no more pages are granted than the task's budget has, by any number of jobs at a time;
+- storing the same twice changes nothing.
+
+Times are those of the caller (`now`): the queue's clock, which deadlines of jobs are on.
+
+Methods raise StoreUnavailable while the store cannot be reached.
+"""
 
 from __future__ import annotations
 
@@ -24,24 +38,29 @@ from penstock.adapters.sql.task_rows import (
     task_values,
 )
 from penstock.model.research import (
+    Added,
+    Granted,
+    NewPage,
+    NewSearch,
     PageState,
     ProviderReply,
     ResearchTask,
     Search,
     SearchRef,
     SearchState,
+    Started,
     TaskRecord,
 )
-from penstock.ports.research import Added, Granted, NewPage, NewSearch, Started
 
 
-class SqlTasks:
-    """See `penstock.ports.research.TaskStore`."""
+class TaskStore:
+    """Usable while the store it is in is open."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = StoreDatabase(database)
 
     async def create(self, task: ResearchTask) -> ResearchTask:
+        """Store a task; if there is one of this tenant and id, that one as it is."""
         values = task_values(task)
 
         async def create(tx: Sql) -> ResearchTask:
@@ -57,6 +76,9 @@ class SqlTasks:
     async def tasks(
         self, tenant: str, limit: int, before: str | None = None
     ) -> list[tuple[ResearchTask, list[Search]]]:
+        """The newest first, with their searches; `before` is the id of the last one of the page
+        before."""
+
         async def read(tx: Sql) -> tuple[list[Row], list[Row]]:
             if before is None:
                 tasks = await tx.fetch("newest_tasks", tenant=kept(tenant), limit=limit)
@@ -75,6 +97,8 @@ class SqlTasks:
     async def add_searches(
         self, tenant: str, task: str, new: Sequence[NewSearch], most: int, now: float
     ) -> Added | None:
+        """Add searches, all or none; None: there is no such task. ValidationError where the task
+        would have over `most`. The first ones start the clock of `budget_seconds`."""
         named = _named(tenant, task)
 
         async def add(tx: Sql) -> Added | None:
@@ -93,6 +117,7 @@ class SqlTasks:
         return await self._database.write(add)
 
     async def record(self, tenant: str, task: str) -> TaskRecord | None:
+        """All of a task, as of one moment."""
         named = _named(tenant, task)
 
         async def read(tx: Sql) -> tuple[Row | None, list[Row], list[Row], list[Row]]:
@@ -114,6 +139,7 @@ class SqlTasks:
         )
 
     async def start(self, ref: SearchRef, run: int, now: float) -> Started | None:
+        """The search begins, or goes on. None: it is not to be done (any more) in this run."""
         named = _of_run(ref, run, now=now)
 
         async def start(tx: Sql) -> tuple[Row, Row, list[Row], list[Row]] | None:
@@ -137,11 +163,14 @@ class SqlTasks:
         return Started(task_of(there), search_of(search), found, [page_of(page) for page in pages])
 
     async def answer(self, ref: SearchRef, run: int, answer: ProviderReply) -> bool:
+        """Keep what a provider said, in place of what it said before. False: refused."""
         return await self._changes_one("keep_reply", _of_run(ref, run) | reply_values(answer))
 
     async def grant(
         self, ref: SearchRef, run: int, pages: Sequence[NewPage], now: float
     ) -> Granted | None:
+        """Let a search read these pages, within the task's budget, in the order given. One that
+        failed in an earlier run is to be tried again. None: refused."""
         named = _of_run(ref, run, now=now)
 
         async def grant(tx: Sql) -> Granted | None:
@@ -178,6 +207,7 @@ class SqlTasks:
         title: str = "",
         reason: str | None = None,
     ) -> bool:
+        """What became of a page. False: refused."""
         known = {"collection": collection, "document": document, "title": title, "reason": reason}
         named = _of_run(ref, run, hash=hash_of(key), state=state.value, now=now, **known)
         return await self._changes_one("mark_page", named)
@@ -185,6 +215,7 @@ class SqlTasks:
     async def finish(
         self, ref: SearchRef, run: int, state: SearchState, reason: str | None, now: float
     ) -> bool:
+        """The search is completed or failed. False: refused."""
         named = _of_run(ref, run, state=state.value, reason=reason, now=now)
 
         async def finish(tx: Sql) -> bool:
@@ -194,10 +225,14 @@ class SqlTasks:
         return await self._database.write(finish)
 
     async def restart(self, ref: SearchRef, run: int) -> Search | None:
+        """Another run of an unfinished search whose run is still `run`: queued, its run one
+        greater. None: somebody was faster, or it is finished."""
         row = await self._database.write(lambda tx: tx.one("restart_search", **_of_run(ref, run)))
         return None if row is None else search_of(row)
 
     async def stop(self, tenant: str, task: str, now: float, *, refuse: bool) -> bool:
+        """Stop the clock of the task. `refuse`: give every unfinished search another run, so that
+        nothing its jobs bring is stored any more. False: there is no such task."""
         named = _named(tenant, task)
 
         async def stop(tx: Sql) -> bool:
@@ -212,6 +247,7 @@ class SqlTasks:
         return await self._database.write(stop)
 
     async def resume(self, tenant: str, task: str, now: float) -> bool:
+        """Let the clock go on. False: there is no such task."""
         named = _named(tenant, task)
 
         async def resume(tx: Sql) -> bool:
@@ -227,6 +263,8 @@ class SqlTasks:
     async def unfinished(
         self, before: float, limit: int, after: SearchRef | None = None
     ) -> list[Search]:
+        """Searches of all tenants that are queued or running and were queued before a time, in the
+        order of their refs: what a reconciler looks through."""
         tenant, task, search = after or ("", "", "")
         named = _named(tenant, task, search=search, before=before, limit=limit)
         return [
@@ -234,6 +272,8 @@ class SqlTasks:
         ]
 
     async def seconds_taken(self, tenant: str, last: int) -> float | None:
+        """How long the last searches of a tenant took from start to finish, on average (of the
+        `last` newest completed ones); None: none has yet."""
         ((seconds,),) = await self._database.fetch("seconds_taken", tenant=kept(tenant), last=last)
         return None if seconds is None else float(seconds)
 

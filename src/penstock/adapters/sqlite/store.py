@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from penstock.adapters.sql.store import SqlStore
+from penstock.adapters.sql.store import Store
 from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
 
 
-class SqliteStore(SqlStore):
-    """See `penstock.ports.store.Store`. `shared`: the queue is in the same file, and opens and
-    closes it."""
+class SqliteStore(Store):
+    """`shared`: the queue is in the same file, and opens and closes it."""
 
     def __init__(self, file: SqliteFile, *, shared: bool) -> None:
         super().__init__(SqliteDatabase(file))
         self._file = file
         self._shared = shared
-        self.blobs: Path | None = file.path.with_name(file.path.name + "-blobs")
+        self.blobs = file.path.with_name(file.path.name + "-blobs")
 
     async def open(self) -> None:
         if not self._shared:

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from penstock.adapters.sql.access import AccessStore
 from penstock.api.overview import lane_view
 from penstock.api.overview import overview as overview_of
 from penstock.api.tenant_view import TenantView
 from penstock.errors import LaneNotFound
 from penstock.model.access import KeyScope
-from penstock.ports.access import AccessStore
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
 from penstock.server.bodies import json_body

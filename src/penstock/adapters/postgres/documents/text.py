@@ -24,7 +24,7 @@ from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.documents.publish import lexeme
-from penstock.adapters.postgres.documents.search import Extent, Filter
+from penstock.adapters.postgres.documents.scope import Extent, Filter
 from penstock.adapters.postgres.documents.vectors import FEW
 from penstock.model.document import Hit
 from penstock.ports.documents import DocumentQuery

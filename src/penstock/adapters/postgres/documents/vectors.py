@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.adapters.postgres.documents.schema import PGVECTOR_PATH
-from penstock.adapters.postgres.documents.search import Extent, Filter
+from penstock.adapters.postgres.documents.scope import Extent, Filter
 from penstock.adapters.sql import unused_vectors
 from penstock.adapters.sql.unused_vectors import Key
 from penstock.errors import QueueError

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from penstock.ports.access import AccessStore
+from penstock.adapters.sql.access import AccessStore
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import page, paging
