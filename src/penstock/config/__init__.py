@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.config.lanes import read_lanes
-from penstock.config.rate_limits import check_no_apis
+from penstock.config.lanes import check_no_apis, read_lanes
 from penstock.config.reader import mapping, read_section
 from penstock.config.setting_names import (
     PLAIN,

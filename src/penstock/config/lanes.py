@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.config.rate_limits import check_no_apis
 from penstock.config.reader import mapping
 from penstock.config.setting_names import unknown_key
 from penstock.config.yaml_file import Located, read_mapping
 from penstock.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
+
+APIS = "apis"
+"""The section of a file that `penstock lanes import` converts."""
 
 
 def read_lanes(
@@ -55,3 +58,13 @@ def _read_lane(name: str, lane: Located, sources: dict[str, str]) -> dict[str, A
             raise ConfigError(f"{located.source}: lane {name}: {error}") from None
         read[key] = located.value
     return read
+
+
+def check_no_apis(given: Mapping[str, Located], path: Path) -> None:
+    """ConfigError where a file that should hold settings or lanes holds rate limits of APIs."""
+    apis = given.get(APIS)
+    if apis is not None and isinstance(apis.value, dict):
+        raise ConfigError(
+            f"{apis.source}: `apis` are rate limits in another form; "
+            f"`penstock lanes import {path}` prints them as lanes"
+        )

@@ -10,17 +10,17 @@ alone; a lane keeps to both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.config.lanes import APIS
 from penstock.config.reader import mapping
 from penstock.config.yaml_file import Located, read_mapping
 from penstock.errors import ConfigError
 from penstock.model.lane import LIMITS, LaneConfig, check_value
 
-APIS, RATE_LIMIT = "apis", "rate_limit"
+RATE_LIMIT = "rate_limit"
 
 
 @dataclass(slots=True)
@@ -49,16 +49,6 @@ def import_lanes(path: Path) -> Imported:
     if not imported.lanes:
         raise ConfigError(f"{path} has no limits under `rate_limit`: known are {', '.join(LIMITS)}")
     return imported
-
-
-def check_no_apis(given: Mapping[str, Located], path: Path) -> None:
-    """ConfigError where a file that should hold settings or lanes is one of these."""
-    apis = given.get(APIS)
-    if apis is not None and isinstance(apis.value, dict):
-        raise ConfigError(
-            f"{apis.source}: `apis` are rate limits in another form; "
-            f"`penstock lanes import {path}` prints them as lanes"
-        )
 
 
 def _import(name: str, api: Located, imported: Imported) -> None:

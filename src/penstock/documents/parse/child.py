@@ -7,18 +7,15 @@ Nothing it prints goes anywhere: a library's message may quote the document.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
-import signal
-import sys
 import time
 from dataclasses import replace
 from typing import IO, Any
 
 from penstock.documents.chunk import ChunkSettings
 from penstock.documents.mask import mask, prepare
-from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.limits import ParseLimits, die_with_parent
 from penstock.documents.parse.ocr import read_picture
 from penstock.documents.parse.packing import (
     Frame,
@@ -121,12 +118,3 @@ def _staged(parsed: Parsed, took: float, title: str, settings: dict[str, int]) -
 
 if __name__ == "__main__":
     main()
-
-
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent() -> None:
-    """Linux only. Elsewhere an idle child ends with the pipe, a busy one with its CPU limit."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

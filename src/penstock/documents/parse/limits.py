@@ -3,6 +3,9 @@ it."""
 
 from __future__ import annotations
 
+import ctypes
+import signal
+import sys
 from dataclasses import dataclass, fields
 
 from penstock.errors import ConfigError
@@ -41,3 +44,12 @@ class ParseLimits:
                 continue
             if not 0 < value < float("inf"):
                 raise ConfigError(f"parse limit {each.name} must be a positive number")
+
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Linux only. Elsewhere an idle child ends with the pipe, a busy one with its CPU limit."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

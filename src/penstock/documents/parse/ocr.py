@@ -7,9 +7,8 @@ import resource
 import subprocess
 from functools import cache, partial
 
-from penstock.documents.parse.child import die_with_parent
 from penstock.documents.parse.draft import clean
-from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.limits import ParseLimits, die_with_parent
 from penstock.documents.parse.picture import Picture
 from penstock.errors import ConfigError, ParserError
 

@@ -14,11 +14,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any
 
 from fastapi import Request
+from starlette.responses import Response
 
 from penstock.aio import end_tasks
 from penstock.errors import PenstockError
 from penstock.ports.queue import JobQueue, Topic, Wakeup
-from penstock.server.dashboard.pages import part
+from penstock.server.dashboard.page_route import LIVE
+from penstock.server.dashboard.pages import page, part
 from penstock.server.events import EventStream, stream
 from penstock.server.problems import problem_of
 
@@ -30,6 +32,21 @@ REST = 4
 """A part that takes long is rendered less often: this many times as long is waited after it."""
 
 Render = Callable[[], Awaitable[str]]
+
+
+async def screen(
+    request: Request,
+    template: str,
+    title: str | Callable[[dict[str, Any]], str],
+    look: Callable[[], Awaitable[dict[str, Any]]],
+) -> Response:
+    """A screen, with what `look` finds: its page, or below `/live/` the stream of its live part.
+    What is wrong with its address is told before a stream begins."""
+    seen = await look()
+    if request.url.path.startswith(LIVE):
+        return live(request, f"parts/{template}", look)
+    title = title if isinstance(title, str) else title(seen)
+    return page(request, template, title=title, **seen)
 
 
 def live(

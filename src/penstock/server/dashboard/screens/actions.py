@@ -9,9 +9,9 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from penstock.adapters.sql.access import AccessStore
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import page, paging
+from penstock.server.dashboard.pages import paging
 from penstock.server.dashboard.session import Controlling
 
 routes = router()
@@ -22,13 +22,9 @@ Place = Annotated[str | None, Query(max_length=64)]
 
 
 @routes.get("/actions")
-async def actions(request: Request, visit: Controlling, before: Place = None) -> Response:
-    return page(request, "actions.html", title="Actions", **await _seen(request, before))
-
-
 @routes.get("/live/actions")
-async def actions_live(request: Request, visit: Controlling, before: Place = None) -> Response:
-    return live(request, "parts/actions.html", lambda: _seen(request, before))
+async def actions(request: Request, visit: Controlling, before: Place = None) -> Response:
+    return await screen(request, "actions.html", "Actions", lambda: _seen(request, before))
 
 
 async def _seen(request: Request, before: str | None) -> dict[str, Any]:

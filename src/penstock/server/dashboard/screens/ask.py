@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -17,7 +18,7 @@ from penstock.api.tenant_view import TenantView
 from penstock.model.answer import Answer, AnswerState, Citation
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import in_path, visible
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import live, screen
 from penstock.server.dashboard.page_route import Refused, empty, number, router, told, typed
 from penstock.server.dashboard.pages import Flash, confirm, page, paging, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
@@ -139,17 +140,10 @@ async def put_question(request: Request, visit: Writing) -> Response:
 
 
 @routes.get("/ask/{answer_id:name}")
-async def answer(request: Request, visit: Reading, answer_id: str) -> Response:
-    seen = await _seen(visit, answer_id, AnswerLog(visit.tenant_view, answer_id))
-    return page(request, "answer.html", title="Answer", **seen)
-
-
 @routes.get("/live/ask/{answer_id:name}")
-async def answer_live(request: Request, visit: Reading, answer_id: str) -> Response:
-    story = AnswerLog(visit.tenant_view, answer_id)
-    await visit.tenant_view.answer(answer_id)  # 404 before the stream begins
-
-    return live(request, "parts/answer.html", lambda: _seen(visit, answer_id, story))
+async def answer(request: Request, visit: Reading, answer_id: str) -> Response:
+    look = partial(_seen, visit, answer_id, AnswerLog(visit.tenant_view, answer_id))
+    return await screen(request, "answer.html", "Answer", look)
 
 
 async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from penstock.api.tenant_view import dead_letters as filter_of
 from penstock.model.redact import hidden
 from penstock.server.dashboard.job_actions import VERBS, act_of, change
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import confirm, page, redirect
+from penstock.server.dashboard.pages import confirm, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -23,13 +23,9 @@ PATH = "/dead-letters"
 
 
 @routes.get(PATH)
-async def dead_letters(request: Request, visit: Reading) -> Response:
-    return page(request, "dead_letters.html", title="Dead letters", **await _groups(visit))
-
-
 @routes.get("/live/dead-letters")
-async def dead_letters_live(request: Request, visit: Reading) -> Response:
-    return live(request, "parts/dead_letters.html", lambda: _groups(visit))
+async def dead_letters(request: Request, visit: Reading) -> Response:
+    return await screen(request, "dead_letters.html", "Dead letters", lambda: _groups(visit))
 
 
 async def _groups(visit: PageContext) -> dict[str, Any]:

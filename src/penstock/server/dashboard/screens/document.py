@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -16,9 +17,9 @@ from penstock.model.redact import hidden
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting
 from penstock.server.dashboard.filters import CHUNKS, at_document
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, redirect
+from penstock.server.dashboard.pages import Flash, confirm, redirect
 from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -58,6 +59,7 @@ class ChunkCache:
 
 
 @routes.get("/documents/{document_id:name}")
+@routes.get("/live/documents/{document_id:name}")
 async def document(
     request: Request,
     visit: Reading,
@@ -65,24 +67,9 @@ async def document(
     collection: Collection = DEFAULT_COLLECTION,
     first: From = 0,
 ) -> Response:
-    seen = await _seen(visit, document_id, collection, ChunkCache(visit.tenant_view, first))
-    known = seen["document"]
-    return page(request, "document.html", title=f"Document {known.ref.id}", **seen)
-
-
-@routes.get("/live/documents/{document_id:name}")
-async def document_live(
-    request: Request,
-    visit: Reading,
-    document_id: str,
-    collection: Collection = DEFAULT_COLLECTION,
-    first: From = 0,
-) -> Response:
-    chunks = ChunkCache(visit.tenant_view, first)
-    await visit.tenant_view.document(document_id, collection)  # 404 before the stream begins
-
-    return live(
-        request, "parts/document.html", lambda: _seen(visit, document_id, collection, chunks)
+    look = partial(_seen, visit, document_id, collection, ChunkCache(visit.tenant_view, first))
+    return await screen(
+        request, "document.html", lambda seen: f"Document {seen['document'].id}", look
     )
 
 

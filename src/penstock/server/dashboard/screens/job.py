@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -15,9 +16,9 @@ from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, change
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, redirect
+from penstock.server.dashboard.pages import Flash, confirm, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 
 WIDTH = 1000
@@ -101,16 +102,10 @@ routes = router()
 
 
 @routes.get("/jobs/{job_id:name}")
-async def job(request: Request, visit: Reading, job_id: str) -> Response:
-    seen = await _seen(visit, job_id)
-    return page(request, "job.html", title=f"Job {seen['job'].kind}", **seen)
-
-
 @routes.get("/live/jobs/{job_id:name}")
-async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
-    await visit.tenant_view.job(job_id)  # 404 before the stream begins
-
-    return live(request, "parts/job.html", lambda: _seen(visit, job_id))
+async def job(request: Request, visit: Reading, job_id: str) -> Response:
+    look = partial(_seen, visit, job_id)
+    return await screen(request, "job.html", lambda seen: f"Job {seen['job'].kind}", look)
 
 
 async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:

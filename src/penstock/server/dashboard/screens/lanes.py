@@ -12,9 +12,9 @@ from penstock.model.lane import LIMITS
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.server.actions import acting
 from penstock.server.dashboard.filters import in_path
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, page, redirect
+from penstock.server.dashboard.pages import Flash, redirect
 from penstock.server.dashboard.session import Controlling, PageContext, Reading, read_form
 from penstock.server.problems import Problem
 
@@ -40,13 +40,9 @@ STEERED = {
 
 
 @routes.get("/lanes")
-async def lanes(request: Request, visit: Reading) -> Response:
-    return page(request, "lanes.html", title="Lanes", **await _all(visit))
-
-
 @routes.get("/live/lanes")
-async def lanes_live(request: Request, visit: Reading) -> Response:
-    return live(request, "parts/lanes.html", lambda: _all(visit))
+async def lanes(request: Request, visit: Reading) -> Response:
+    return await screen(request, "lanes.html", "Lanes", lambda: _all(visit))
 
 
 async def _all(visit: PageContext) -> dict[str, Any]:
@@ -61,15 +57,9 @@ def _calm(lane: LaneInfo) -> bool:
 
 
 @routes.get("/lanes/{name:name}")
-async def lane(request: Request, visit: Reading, name: str) -> Response:
-    return page(request, "lane.html", title=f"Lane {name}", **await _one(request, visit, name))
-
-
 @routes.get("/live/lanes/{name:name}")
-async def lane_live(request: Request, visit: Reading, name: str) -> Response:
-    await _one(request, visit, name)  # 404 before the stream begins
-
-    return live(request, "parts/lane.html", lambda: _one(request, visit, name))
+async def lane(request: Request, visit: Reading, name: str) -> Response:
+    return await screen(request, "lane.html", f"Lane {name}", lambda: _one(request, visit, name))
 
 
 async def _one(request: Request, visit: PageContext, name: str) -> dict[str, Any]:

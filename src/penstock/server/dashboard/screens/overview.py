@@ -8,9 +8,8 @@ from fastapi import Request
 from starlette.responses import Response
 
 from penstock.model.job import JobState
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import page
 from penstock.server.dashboard.session import PageContext, Reading
 from penstock.server.routes.operators import seen_by
 
@@ -23,13 +22,9 @@ GLANCE = 12
 
 
 @routes.get("/")
-async def overview(request: Request, visit: Reading) -> Response:
-    return page(request, "overview.html", title="Overview", **await _seen(request, visit))
-
-
 @routes.get("/live/overview")
-async def overview_live(request: Request, visit: Reading) -> Response:
-    return live(request, "parts/overview.html", lambda: _seen(request, visit))
+async def overview(request: Request, visit: Reading) -> Response:
+    return await screen(request, "overview.html", "Overview", lambda: _seen(request, visit))
 
 
 async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
