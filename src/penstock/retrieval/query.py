@@ -168,10 +168,5 @@ def match_expression(query: WeighedQuery, scope: Sequence[str] = ()) -> str | No
     return " AND ".join([*narrowed, f"terms : ({words})"])
 
 
-def tsquery(query: WeighedQuery) -> str | None:
-    """The same for PostgreSQL, as text to be cast to `tsquery`. Scope is a `where` there."""
-    return " | ".join(f"'{term}'" for term in query.asked) or None
-
-
 def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Embedders keep the port's promise, or say why not."""
+"""Embedders keep their promise, or say why not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from penstock.errors import (
     Unavailable,
 )
 from penstock.model.lane import LaneConfig
-from penstock.ports.embedder import Embedder
 from tests.support.counting_server import Answer, CountingServer, as_json
 from tests.support.waiting import PATIENCE
 from tests.support.worker_processes import Farm
@@ -67,7 +66,7 @@ async def test_served_vectors_come_in_the_order_of_the_texts_and_of_unit_length(
     server: CountingServer, client: httpx2.AsyncClient
 ) -> None:
     server.answers["/v1/embeddings"] = reply([3, 0, 4], [0, -2.0, 0], order=[1, 0])
-    embedder: Embedder = embedder_of(server, client)
+    embedder = embedder_of(server, client)
     first, second = await embedder.embed(TEXTS)
     assert list(floats(first)) == pytest.approx([0.6, 0, 0.8])
     assert list(floats(second)) == pytest.approx([0, -1, 0])

@@ -21,7 +21,6 @@ from penstock.retrieval.query import (
     match_expression,
     query_terms,
     scope_term,
-    tsquery,
     weigh,
 )
 from penstock.retrieval.stem import stem
@@ -258,7 +257,6 @@ def test_question_of_nothing_but_asking_is_looked_for_as_it_is(question: str) ->
 def test_empty_question_asks_for_nothing() -> None:
     weighed = weigh(query_terms(" ?!… "), {}, 10)
     assert match_expression(weighed) is None
-    assert tsquery(weighed) is None
 
 
 def roles(terms: str, frequencies: dict[str, int], total: int, postings: int) -> dict[str, Role]:

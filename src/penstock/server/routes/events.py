@@ -33,8 +33,6 @@ LOOK_SECONDS = 5.0
 """A stream also looks this often: not every change of a document is in its log."""
 SETTLE_SECONDS = 5.0
 """How long the end of the last job is waited for once a document or task is finished."""
-GOES_ON = ("queued", "progress")
-"""Changes that finish nothing."""
 FINISHED = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 SNAPSHOT = 100
 """Documents in the snapshot of a tenant."""
