@@ -105,14 +105,6 @@ def _of_processes(
     return lambda look: [((one.id,), figure(one, look.now)) for one in look.processes]
 
 
-def _status(name: str) -> Callable[[QueueSnapshot], list[Sample]]:
-    return _of_processes(lambda one, now: float(one.status.get(name, 0)))
-
-
-def _of_lanes(figure: Callable[[LaneInfo], float]) -> Callable[[QueueSnapshot], list[Sample]]:
-    return lambda look: [((lane.name,), figure(lane)) for lane in look.lanes]
-
-
 def _states(look: QueueSnapshot) -> Iterable[Sample]:
     for lane in look.lanes:
         for state in ("closed", "suspect", "open"):
@@ -122,6 +114,21 @@ def _states(look: QueueSnapshot) -> Iterable[Sample]:
 KIND = ("process", "kind")
 PROCESS = ("process",)
 LANE = ("lane",)
+
+
+def _process(name: str, about: str, status: str, type: str = "gauge") -> Described:
+    """A figure that each process tells of itself in its status."""
+    figure = _of_processes(lambda one, now: float(one.status.get(status, 0)))
+    return Described(f"penstock_{name}", type, PROCESS, about, figure)
+
+
+def _lane(name: str, about: str, figure: Callable[[LaneInfo], float]) -> Described:
+    def samples(look: QueueSnapshot) -> list[Sample]:
+        return [((lane.name,), figure(lane)) for lane in look.lanes]
+
+    return Described(f"penstock_lane_{name}", "gauge", LANE, about, samples)
+
+
 DESCRIBED = (
     Described(
         "penstock_jobs",
@@ -203,91 +210,42 @@ DESCRIBED = (
         "Maximum concurrent jobs of the process.",
         _of_processes(lambda one, now: one.max_workers),
     ),
-    Described("penstock_process_busy", "gauge", PROCESS, "Running jobs.", _status("busy")),
-    Described(
-        "penstock_process_parked",
-        "gauge",
-        PROCESS,
+    _process("process_busy", "Running jobs.", "busy"),
+    _process(
+        "process_parked",
         "Jobs of it that wait for others or for permits, without a worker.",
-        _status("parked"),
+        "parked",
     ),
-    Described(
-        "penstock_process_stuck",
-        "gauge",
-        PROCESS,
-        "Workers whose handler goes on although its job is settled.",
-        _status("stuck"),
+    _process(
+        "process_stuck", "Workers whose handler goes on although its job is settled.", "stuck"
     ),
-    Described(
-        "penstock_process_claimed_ahead",
-        "gauge",
-        PROCESS,
-        "Jobs claimed but not started.",
-        _status("waiting"),
+    _process("process_claimed_ahead", "Jobs claimed but not started.", "waiting"),
+    _process(
+        "process_degraded", "1 while it cannot reach the queue to claim and settle.", "degraded"
     ),
-    Described(
-        "penstock_process_degraded",
-        "gauge",
-        PROCESS,
-        "1 while it cannot reach the queue to claim and settle.",
-        _status("degraded"),
-    ),
-    Described(
-        "penstock_process_loop_lag_seconds",
-        "gauge",
-        PROCESS,
+    _process(
+        "process_loop_lag_seconds",
         "How late its event loop was, at most, of late: handlers that block it.",
-        _status("loop_lag"),
+        "loop_lag",
     ),
-    Described(
-        "penstock_dispatcher_trips_total",
-        "counter",
-        PROCESS,
-        "Trips to the queue to settle and claim.",
-        _status("trips"),
+    _process(
+        "dispatcher_trips_total", "Trips to the queue to settle and claim.", "trips", "counter"
     ),
-    Described(
-        "penstock_dispatcher_trip_seconds_total",
-        "counter",
-        PROCESS,
+    _process(
+        "dispatcher_trip_seconds_total",
         "What these trips took together; over their number, the dispatcher's lag.",
-        _status("trip_seconds"),
+        "trip_seconds",
+        "counter",
     ),
-    Described(
-        "penstock_lane_in_flight",
-        "gauge",
-        LANE,
-        "Requests in flight.",
-        _of_lanes(lambda lane: lane.in_flight),
+    _lane("in_flight", "Requests in flight.", lambda lane: lane.in_flight),
+    _lane(
+        "max_parallel", "Requests that may be under way at a time.", lambda lane: lane.max_parallel
     ),
-    Described(
-        "penstock_lane_max_parallel",
-        "gauge",
-        LANE,
-        "Requests that may be under way at a time.",
-        _of_lanes(lambda lane: lane.max_parallel),
+    _lane(
+        "spacing_seconds", "Between two starts now, slow-down included.", lambda lane: lane.spacing
     ),
-    Described(
-        "penstock_lane_spacing_seconds",
-        "gauge",
-        LANE,
-        "Between two starts now, slow-down included.",
-        _of_lanes(lambda lane: lane.spacing),
-    ),
-    Described(
-        "penstock_lane_waiting",
-        "gauge",
-        LANE,
-        "Waiting jobs.",
-        _of_lanes(lambda lane: lane.waiting),
-    ),
-    Described(
-        "penstock_lane_open",
-        "gauge",
-        LANE,
-        "1 while its breaker is open.",
-        _of_lanes(lambda lane: lane.breaker == "open"),
-    ),
+    _lane("waiting", "Waiting jobs.", lambda lane: lane.waiting),
+    _lane("open", "1 while its breaker is open.", lambda lane: lane.breaker == "open"),
     Described(
         "penstock_lane_breaker",
         "gauge",
@@ -295,20 +253,8 @@ DESCRIBED = (
         "1 for the state its breaker is in: `closed`, `suspect` or `open`.",
         _states,
     ),
-    Described(
-        "penstock_lane_blocked",
-        "gauge",
-        LANE,
-        "1 while it is paused or blocked.",
-        _of_lanes(lambda lane: lane.blocked_why is not None),
-    ),
-    Described(
-        "penstock_lane_used_today",
-        "gauge",
-        LANE,
-        "Starts since midnight UTC.",
-        _of_lanes(lambda lane: lane.used_today),
-    ),
+    _lane("blocked", "1 while it is paused or blocked.", lambda lane: lane.blocked_why is not None),
+    _lane("used_today", "Starts since midnight UTC.", lambda lane: lane.used_today),
     Described(
         "penstock_queue_callers_waiting",
         "gauge",

@@ -7,7 +7,7 @@ from collections import Counter
 import asyncpg
 import pytest
 
-from penstock.retrieval.query import query_terms, tsquery, weigh
+from penstock.retrieval.query import query_terms, weigh
 from penstock.retrieval.terms import index_terms
 from tests.support.database_servers import postgres_url
 
@@ -42,7 +42,8 @@ async def test_postgres_finds_what_shares_a_term(question: str) -> None:
     chunks = [index_terms(text) for text in TEXTS]
     holding = Counter(term for terms in chunks for term in set(terms))
     query = query_terms(question)
-    expression = tsquery(weigh(query, holding, len(TEXTS)))
+    asked = weigh(query, holding, len(TEXTS)).asked
+    expression = " | ".join(f"'{term}'" for term in asked) or None
     expected = {at for at, terms in enumerate(chunks) if set(terms) & set(query.terms)}
     if expression is None:
         assert not expected

@@ -75,14 +75,7 @@ async def ask(
 
     async def make(made: str) -> Response:
         await request.app.state.depth.check(tenant_view.tenant)
-        await tenant_view.answers.ask(
-            new.question,
-            sources=new.sources,
-            collections=new.collections,
-            seconds=new.seconds,
-            tenant=tenant_view.tenant,
-            answer_id=made,
-        )
+        await tenant_view.answers.ask(**new.model_dump(), tenant=tenant_view.tenant, answer_id=made)
         return reply({"answer_id": made}, 201)
 
     # Only the asking is done once: who asks again gets the answer as it stands now.

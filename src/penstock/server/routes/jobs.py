@@ -48,19 +48,7 @@ async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) ->
 
     async def make(made: str) -> Response:
         await request.app.state.depth.check(tenant_view.tenant)
-        job = await tenant_view.enqueue(
-            new.kind,
-            new.payload,
-            key=new.key,
-            job_id=made,
-            priority=new.priority,
-            delay=new.delay,
-            run_at=new.run_at,
-            deadline=new.deadline,
-            timeout=new.timeout,
-            max_retries=new.max_retries,
-            log=new.log,
-        )
+        job = await tenant_view.enqueue(**new.model_dump(), job_id=made)
         return reply(job, 202, location=at("jobs", job.id))
 
     stored = await once(

@@ -12,7 +12,8 @@ from penstock.api.overview import lane_view
 from penstock.api.overview import overview as overview_of
 from penstock.api.tenant_view import TenantView
 from penstock.errors import LaneNotFound
-from penstock.model.access import KeyScope
+from penstock.model.access import Caller, KeyScope
+from penstock.ports.lanes import LaneCommand
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
 from penstock.server.bodies import json_body
@@ -53,17 +54,13 @@ async def lanes(tenant_view: ReadAccess, caller: Reader) -> Response:
 @routes.post("/v1/lanes/{name:name}/pause", tags=["lanes"], **spec(LaneView))
 async def pause(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
     """Let nothing start in a lane until it is resumed."""
-    async with acting(request, caller, "lane.pause", name):
-        await tenant_view.app.control_lane(name, "pause")
-    return await _lane(tenant_view, name)
+    return await _control(request, tenant_view, caller, name, LaneCommand.PAUSE)
 
 
 @routes.post("/v1/lanes/{name:name}/resume", tags=["lanes"], **spec(LaneView))
 async def resume(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
     """Lift a pause, or a block by refused credentials."""
-    async with acting(request, caller, "lane.resume", name):
-        await tenant_view.app.control_lane(name, "resume")
-    return await _lane(tenant_view, name)
+    return await _control(request, tenant_view, caller, name, LaneCommand.RESUME)
 
 
 @routes.patch("/v1/lanes/{name:name}", tags=["lanes"], **spec(LaneView, 200, Limits))
@@ -80,7 +77,11 @@ async def limit(request: Request, tenant_view: AdminAccess, caller: Admin, name:
     return reply(lane_view(lane))
 
 
-async def _lane(tenant_view: TenantView, name: str) -> Response:
+async def _control(
+    request: Request, tenant_view: TenantView, caller: Caller, name: str, what: LaneCommand
+) -> Response:
+    async with acting(request, caller, f"lane.{what.value}", name):
+        await tenant_view.app.control_lane(name, what)
     for lane in await tenant_view.app.lane_infos():
         if lane.name == name:
             return reply(lane_view(lane))

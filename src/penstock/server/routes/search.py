@@ -22,17 +22,9 @@ async def search(request: Request, tenant_view: ReadAccess) -> Response:
     """The passages that answer a question best. `mode` is `text`, and `note` says why, while the
     embedder cannot be reached."""
     asked, _ = await json_body(request, Question)
-    result = await while_connected(
-        request.receive,
-        tenant_view.documents.search(
-            asked.question,
-            tenant=tenant_view.tenant,
-            collections=asked.collections,
-            documents=asked.documents,
-            metadata=asked.metadata,
-            limit=asked.limit,
-        ),
-    )
+    wanted = asked.model_dump(exclude={"explain"})
+    searching = tenant_view.documents.search(**wanted, tenant=tenant_view.tenant)
+    result = await while_connected(request.receive, searching)
     if asked.explain:
         return reply(result)
     passages = [fields_of(one) for one in result.passages]

@@ -52,11 +52,7 @@ async def create(request: Request, tenant_view: WriteAccess) -> Response:
 
     async def make(made: str) -> Response:
         task = await tenant_view.research.create(
-            new.question,
-            budget_pages=new.budget_pages,
-            budget_seconds=new.budget_seconds,
-            task_id=made,
-            tenant=tenant_view.tenant,
+            **new.model_dump(), task_id=made, tenant=tenant_view.tenant
         )
         view = await tenant_view.research.status(task.id, tenant=tenant_view.tenant)
         return reply(view, 201, location=at("tasks", task.id))
