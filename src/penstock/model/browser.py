@@ -39,8 +39,8 @@ class SearchEngineConfig:
     unwrap: str | None = None
     """Query parameter that holds the target URL, if links are redirects through the engine."""
     no_results: tuple[str, ...] = ()
-    """Selectors, or `text=` and a phrase, that identify a page without results. A page that has
-    neither results nor one of these is treated as a block."""
+    """Selectors, or `text=` and a phrase, that identify a page without results. If set, a page that
+    has neither results nor one of these is treated as a block."""
     captcha: tuple[str, ...] = ()
     """Selectors, or `text=` and a phrase, that identify a captcha."""
     blocked_urls: tuple[str, ...] = ()
