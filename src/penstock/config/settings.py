@@ -88,13 +88,14 @@ class Config:
         return self.sources.get(name, "default")
 
     def rows(self) -> list[tuple[str, Any, str]]:
-        """(name, value, source) of every setting that has a value, by section, secrets hidden."""
+        """List (name, value, source) of every setting that has a value, by section, with secrets
+        hidden."""
         found = _walk("", self)
         return [(name, value, self.source(name)) for name, value in found if value is not None]
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should know of these settings."""
+        """Warnings about risky settings, for people."""
         reader = self.llm.model("ingest")
         if self.documents.scans != "model" or reader is None:
             return []
@@ -105,7 +106,7 @@ class Config:
 
 
 def hide_secrets(url: str) -> str:
-    """`url` without its password, wherever in it that stands."""
+    """Hide passwords and keys in `url`."""
     parts = urlsplit(url)
     if parts.password:
         user, _, host = parts.netloc.rpartition("@")
@@ -116,7 +117,7 @@ def hide_secrets(url: str) -> str:
 
 
 def _walk(path: str, value: Any, *, secret: bool = False) -> Iterator[tuple[str, Any]]:
-    """Every setting below `path` and its value."""
+    """Iterate over all settings below `path` and their values."""
     prefix = f"{path}." if path else ""
     if is_dataclass(value):
         for key, field in keys(type(value)).items():
