@@ -30,12 +30,12 @@ FRESH_MS = 300_000
 
 
 class PenstockMCP(MCPServer[McpServices]):
-    """Tools whose errors are told as codes and sentences, whatever raised them."""
+    """An MCP server whose tools report all errors as codes and sentences."""
 
     def __init__(
         self, service: McpServices, tools: Sequence[Tool] = (), work: Sequence[TaskWork] = ()
     ) -> None:
-        """`tools` beside our own, and what they begin."""
+        """`tools` are added to our own, with the work that they start."""
 
         @asynccontextmanager
         async def lifespan(_: MCPServer[McpServices]) -> AsyncIterator[McpServices]:
@@ -109,7 +109,7 @@ class PenstockMCP(MCPServer[McpServices]):
 
 
 def _texts(arguments: dict[str, Any]) -> Iterator[str]:
-    """All that is text in what was given, however deep."""
+    """Collect all strings in a value, at any depth."""
     ahead: list[Any] = [arguments]
     while ahead:
         match ahead.pop():

@@ -48,7 +48,7 @@ def instructions(*, operators: bool = False) -> str:
 
 
 def all_tools(*, operators: bool = False) -> list[Tool]:
-    """`operators`: also those for who looks after the queue."""
+    """All tools. `operators`: including those for operators of the queue."""
     return [
         *tasks.BEGIN,
         *status.TOOLS,
@@ -61,5 +61,5 @@ def all_tools(*, operators: bool = False) -> list[Tool]:
 
 
 def all_work() -> list[TaskWork]:
-    """What tools begin and a client may follow as an MCP task."""
+    """Kinds of work that tools start and a client may follow as an MCP task."""
     return [ask.ANSWER, ingest.DOCUMENT, status.SEARCHES]

@@ -31,7 +31,7 @@ TITLE_LIMIT = 1000
 
 @dataclass(slots=True, frozen=True)
 class Ingested(DocumentSummary, ToolResult):
-    """A document that was stored. Its `id` is what get_page takes as `document`."""
+    """A stored document. Pass its `id` to get_page as `document`."""
 
     def in_words(self) -> str:
         name = f"document {self.id!r} in collection {self.collection!r}"
@@ -82,8 +82,8 @@ async def ingest(
 async def _ready(
     tenant_view: ToolView, context: Context[McpServices, Any], document: Document, seconds: float
 ) -> Document:
-    """The document once it is ready, or as it is after `seconds` and when the server is told to
-    stop."""
+    """Wait until the document is ready, for `seconds`, or until the server is told to stop; returns
+    it as it is then."""
     ref, progress = document.ref, CallProgress(context, seconds)
     log = log_of(ref)
     while document.state is DocumentState.PROCESSING and progress.left:
@@ -103,8 +103,7 @@ def _stage(document: Document) -> str:
 
 
 class DocumentWork(TaskWork):
-    """A document that was accepted, as an MCP task. Its names may hold anything, so they are
-    encoded."""
+    """An accepted document, as an MCP task. Its names may contain anything, so they are encoded."""
 
     kind = "document"
 
@@ -137,7 +136,7 @@ class DocumentWork(TaskWork):
             await tenant_view.cancel_document(document)
 
     async def _find(self, tenant_view: ToolView, name: str) -> tuple[Document, bool]:
-        """The document, and whether it was given anew since."""
+        """Return the document, and whether it was replaced since."""
         collection, document_id, generation = _parts(name)
         document = await tenant_view.document(document_id, collection)
         return document, document.generation > generation

@@ -23,7 +23,7 @@ from penstock.wire.view import WireView, made
 
 MAX_LISTED = 100
 NAMED = 100
-"""Ids that are told of those redriven."""
+"""Maximum ids of redriven jobs in a result."""
 
 Kind = Annotated[
     str | None,
@@ -37,26 +37,26 @@ ErrorType = Annotated[
 
 @dataclass(slots=True, frozen=True)
 class DeadLetter(WireView):
-    """A job that failed for good."""
+    """A job that failed permanently."""
 
     id: str
-    """Give it to `redrive`."""
+    """Pass it to `redrive`."""
     kind: str
     lane: str | None
-    """The outside service it needs."""
+    """The external service it needs."""
     log: str | None
-    """The log it reports to: what it was done for."""
+    """The log it reports to, such as that of a task."""
     attempts: int
     finished_at: float | None
-    """When it failed: seconds since 1970."""
+    """When it failed, in seconds since 1970."""
     error: Mapping[str, Any]
-    """Its type and message, and what else is known."""
+    """Type, message and details."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetterList(Fitted):
     dead_letters: Sequence[DeadLetter]
-    """The newest first."""
+    """Newest first."""
 
     def in_words(self) -> str:
         if not self.dead_letters:
@@ -71,7 +71,7 @@ class DeadLetterList(Fitted):
 
 @dataclass(slots=True, frozen=True)
 class RedriveResult(ChangedJobs, ToolResult):
-    """Jobs that are queued again; of the ids the first hundred."""
+    """Jobs that were queued again; at most a hundred ids."""
 
     def in_words(self) -> str:
         return f"{self.count} dead letters are queued again, with fresh retries."
@@ -79,8 +79,8 @@ class RedriveResult(ChangedJobs, ToolResult):
 
 @dataclass(slots=True, frozen=True)
 class LaneStatus(LaneList, Fitted):
-    """The outside services in use. A breaker that is `open`: the service is down, and is tried
-    again by itself. Blocked by `credentials`: a person must act."""
+    """The external services in use. Breaker `open`: the service is down and retried automatically.
+    Blocked by `credentials`: a person must act."""
 
     def in_words(self) -> str:
         if not self.lanes:

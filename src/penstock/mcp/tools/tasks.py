@@ -67,7 +67,7 @@ class TaskResumed(Resumed, ToolResult):
 @dataclass(frozen=True, kw_only=True)
 class TaskList(Fitted):
     tasks: Sequence[TaskLine]
-    """The newest first."""
+    """Newest first."""
 
     def in_words(self) -> str:
         if not self.tasks:
