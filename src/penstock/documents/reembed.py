@@ -19,13 +19,13 @@ from penstock.ports.documents import DocumentStore, ServingModel
 
 REEMBED = "ingest.reembed"
 LATER_SECONDS = 5.0
-"""Until another process is given the chance to run a job that this one cannot."""
+"""Delay after which a job is left to another process."""
 SOME = 1000
-"""Texts read at a time: to find them, all that are done are passed over."""
+"""Texts read at a time: finding them means skipping all that are done."""
 
 
 class Reembedding:
-    """Sees to it that the configured model will serve."""
+    """Makes the configured model the serving one."""
 
     def __init__(self, documents: DocumentStore, model: str, enqueue: Enqueue) -> None:
         self._documents = documents
@@ -33,7 +33,7 @@ class Reembedding:
         self._enqueue = enqueue
         self._wanted = False
         self._number = 0
-        """Of the change that a job was enqueued for."""
+        """Number of the change that a job was enqueued for."""
 
     async def __call__(self) -> None:
         serving = await self._documents.serving()
@@ -49,7 +49,8 @@ class Reembedding:
             self._number = serving.number
 
     def _is_back(self, serving: ServingModel) -> bool:
-        """Somebody wanted another model, and this is the one before again."""
+        """Whether the previous model is configured again, before the change to another was
+        finished."""
         return serving.model == self._model and serving.next is not None
 
 
