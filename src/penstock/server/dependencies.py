@@ -57,7 +57,8 @@ Since = Annotated[
 async def poll_change(
     request: Request, wait: float, look: Callable[..., Coroutine[Any, Any, T]], since: int | None
 ) -> T:
-    """What `look` gives: with `wait`, as soon as it has changed, or as it stands then."""
+    """Call `look`; with `wait`, return as soon as there is a change, or the state at the end of the
+    wait."""
     found: T | None = None
     if wait:
         seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
@@ -68,8 +69,8 @@ async def poll_change(
 
 
 async def long_poll(request: Request, waiting: Coroutine[Any, Any, T]) -> T | None:
-    """What is waited for; None when the server is told to stop. ClientDisconnect when the caller
-    has hung up: only a wait ends with that. 401 soon after the caller's key is revoked."""
+    """Await a wait; None if the server is told to stop. Raises ClientDisconnect if the caller hangs
+    up, which ends only waits, and 401 soon after the caller's key is revoked."""
     state = request.app.state
     with state.metrics.long_poll():
         found: T | None = await state.draining.unless(

@@ -22,25 +22,25 @@ from penstock.research.service import (
 from penstock.wire.tasks import Mode
 
 MAX_KEYS = 100
-"""Of the metadata of one document."""
+"""Maximum keys of a document's metadata."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 Kind = Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
 Plain = Annotated[str, StringConstraints(pattern=r"^[^\x00]{1,512}$")]
-"""PostgreSQL has no text with a NUL."""
+"""Text without NUL, which PostgreSQL cannot store."""
 TITLE_LIMIT = 1000
 Title = Annotated[str, StringConstraints(max_length=TITLE_LIMIT)]
-"""Of which the library keeps as much as it shows."""
+"""A title; the library keeps as much as it shows."""
 MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=KEY_LIMIT)]
 Said = Annotated[
     dict[MetadataKey, Any],
     Field(max_length=MAX_KEYS, description=f"Up to {METADATA_LIMIT:,} bytes as JSON."),
 ]
-"""Metadata that a caller sends."""
+"""Metadata from a caller."""
 
 
 class RequestBody(BaseModel):
-    """A request body: an unknown field is an error, and so is a value of another type, such as 0
-    for false."""
+    """Base of request bodies: unknown fields are errors, and so are values of another type, such as
+    0 for false."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -96,7 +96,7 @@ Moment = Annotated[float, Field(ge=0, le=2**33, description="Seconds since 1970.
 
 
 class JobSelector(RequestBody):
-    """Jobs; every part that is given must match."""
+    """Selects jobs; all given filters must match."""
 
     ids: list[Plain] | None = Field(None, max_length=10_000)
     kind: Plain | None = None
