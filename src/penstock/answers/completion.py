@@ -1,11 +1,11 @@
 """Ends an answer: in time, and exactly once.
 
-The clock of a phase is a job for later. It runs when the phase should be over, and goes on without
-a model where it is not: its lane has no room, or its service is down, or its job was lost. So a
+The clock of a phase is a delayed job. It runs when the phase should be over; if it is not, because
+its lane is full, its service is down or its job was lost, the clock continues without a model. So a
 question is answered in time whatever a model does.
 
-The end is told by one job that has the same id whoever enqueues it, and looks whether it was told
-already: runs of one job follow each other, so it is told once.
+The end is published by one job with a fixed id, which checks whether it was published already: runs
+of one job never overlap, so it is published once.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Names, payloads and ids of the jobs of an answer.
 
-Each phase is one job, in the lane of its model; `answers.web` goes before the search where the web
-is asked. Beside each phase runs a clock: a job for later, which goes on without a model when the
-phase has not ended by then, whatever keeps it. `answers.close` tells the end, once.
+Each phase is one job, in the lane of its model; `answers.web` precedes the search if the web is
+searched. Each phase has a clock: a delayed job, which continues without a model if the phase has
+not ended by then. `answers.close` publishes the end, once.
 
-Their ids follow from the answer, so they can be asked for without having been noted anywhere, and
-enqueueing one twice makes one.
+Their ids are derived from the answer, so they can be looked up without being recorded anywhere, and
+enqueueing is idempotent.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The phases of an answer, each a job: plan, search, write.
 
-A phase stores what came of it, then has the next one enqueued. Interrupted anywhere it is run
-again, and goes on from what is stored. What a model does not do in time, or cannot, is done without
-it, and the answer says so. A model that cannot be reached is the lane's matter: the job waits for
-it as any other, until the phase's clock goes on without.
+A phase stores its result, then enqueues the next. If interrupted, it runs again and resumes from
+what is stored. If a model fails or is too slow, the phase is done without it, and the answer says
+so. If a model is unreachable, that concerns its lane: the job waits for it like any other, until
+the clock of the phase continues without it.
 """
 
 from __future__ import annotations

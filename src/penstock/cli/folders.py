@@ -1,7 +1,7 @@
 """Directories that `penstock ingest --watch` follows: new, changed and deleted files.
 
-The truth is what a look at all of them finds. inotify only says when to look; where there is none,
-or not for so many folders, they are looked at again and again.
+Only a scan of all directories decides what has changed. inotify merely says when to scan; if it is
+not available, or not for so many directories, they are polled.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Documents that are still to be fetched from a URL.
 
-What is asked for, the address above all, may hold personal data or a secret (`?user=...`,
-`?token=...`), and the workers need it as it is. So it is kept where originals are, and is the
-document's original until that is there: the row and the job name its blob. Stored elsewhere are
-only the address as it may be shown, and the host, which names the lane.
+The URL may contain personal data or a secret (`?user=...`, `?token=...`), and the workers need it
+unmasked. So it is stored in the blob store, as the document's original until that is fetched: the
+row and the job name its blob. Everywhere else only the masked URL is stored, and the host, which
+names the lane.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Downloads a URL into the blob store, in a job.
 
-Whatever is told of it on the way out of here is masked: a server may be called by a number, chooses
-where its redirects lead, and names its files.
+Everything reported about it is masked: host names, redirects and file names are chosen by the
+server, and may be personal data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The embedder of an app, for jobs and for questions.
+"""The embedder of an app, for jobs and for queries.
 
-Both keep to its lane. Nobody's search waits for an embedder in trouble: while its breaker is open
-a question is refused at once, and the one that is the next try goes on without its search.
+Both observe its lane. No search waits for an embedder with problems: while its breaker is open a
+query is rejected at once, except one that serves as the next attempt, and whose search continues
+without it.
 """
 
 from __future__ import annotations

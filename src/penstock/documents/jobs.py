@@ -1,7 +1,7 @@
 """Names, payloads and ids of the jobs of a document.
 
-A job's id follows from the original and the generation. So a document's jobs can be asked for
-without having been noted anywhere, and enqueueing one twice makes one.
+A job's id is derived from the original and the generation. So a document's jobs can be looked up
+without being recorded anywhere, and enqueueing is idempotent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides which line breaks of a page are only wrapping, and joins those lines.
 
-A line goes on in the next where it stands right above it, in letters of the same size, and the
-next word would not have fitted; in doubt a small letter decides. Rows of tables, items of lists and
-lines that end early stay lines of their own. Lengths are in any unit, the same for all.
+A line continues in the next if that is right below it, in the same font size, and its first word
+would not have fitted; in doubt a small letter decides. Table rows, list items and lines that end
+early stay separate. Lengths are in any unit, the same for all.
 """
 
 from __future__ import annotations

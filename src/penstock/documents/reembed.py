@@ -1,9 +1,9 @@
 """Re-embeds all texts for a new model; the old vectors are used until then.
 
-A process that is configured for another model says so once, when it starts; so of two that differ
-the one that was started last has its way. The vectors are the checkpoint: a run that is cut short
-goes on where it was. What is published meanwhile has vectors of the new model only, and is found by
-its words until the change.
+A process that is configured for another model requests the change once, when it starts; if two
+differ, the one that started last wins. The vectors are the checkpoint: an interrupted run resumes
+where it was. Documents published meanwhile have vectors of the new model only, and are found by
+their words until the change.
 """
 
 from __future__ import annotations

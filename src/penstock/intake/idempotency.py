@@ -1,7 +1,7 @@
 """Ensures that a message that is read twice is processed once.
 
-The rows are those of the HTTP server's Idempotency-Key: begun under a lease, then answered. After a
-crash between the two the next reader carries the message out again, under the id of the first time.
+The rows are those of the HTTP server's Idempotency-Key: begun under a lease, then completed. After
+a crash between the two, the next reader processes the message again, with the same id.
 """
 
 from __future__ import annotations

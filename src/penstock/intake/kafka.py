@@ -1,8 +1,8 @@
 """Reads and commits Kafka messages.
 
 All calls of the consumer are made in one thread, so that none blocks the event loop; messages are
-stored on the loop, a line for each partition. An offset is committed only once everything before
-it is stored or in the dead-letter topic.
+processed on the loop, one line per partition. An offset is committed only once everything before it
+is stored or in the dead-letter topic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Publishes uploads that a server has accepted to a topic, whose readers enqueue their jobs.
 
-The document and its original are stored by then, and the message only names them. So a message that
-is lost or comes twice does no harm: workers enqueue in the end what nobody has begun, and no job is
-there twice.
+By then the document and its original are stored, and the message only names them. So a lost or
+repeated message does no harm: workers eventually enqueue what nobody has started, and no job exists
+twice.
 """
 
 from __future__ import annotations

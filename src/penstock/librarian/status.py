@@ -1,7 +1,7 @@
 """Maps errors of a search to gRPC statuses, and back.
 
-A lane in trouble behind the librarian, such as that of a model, is not the librarian's own trouble:
-whoever asks learns which lane it was, as if it had searched by itself.
+A problem of a lane behind the librarian, such as that of a model, is not the librarian's own: the
+caller learns which lane it was, as if it had searched itself.
 """
 
 from __future__ import annotations

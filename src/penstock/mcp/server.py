@@ -1,5 +1,5 @@
-"""The MCP server, put together around an app. One object serves clients of both eras, the
-handshake of 2025-11-25 and the single requests of 2026-07-28, on any transport."""
+"""The MCP server of an app. One object serves clients of both protocol versions, the handshake of
+2025-11-25 and the single requests of 2026-07-28, on any transport."""
 
 from __future__ import annotations
 

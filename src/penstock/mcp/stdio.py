@@ -1,8 +1,8 @@
 """MCP on standard input and output: one message per line.
 
-The SDK has a transport for this too. It cannot be told to stop while it waits for a line, and when
-the input ends it drops what it is working on. Here both end the same way: no more is read, waits
-are over, and what was asked is answered.
+The SDK has a transport for this too, but it cannot be stopped while it waits for a line, and at the
+end of the input it drops requests in progress. Here both end the same way: reading stops, waits
+end, and pending requests are answered.
 """
 
 from __future__ import annotations

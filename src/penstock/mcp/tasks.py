@@ -1,7 +1,6 @@
 """The Tasks extension of the protocol.
 
-A client that takes tasks is told of one instead of being kept waiting for what a tool has begun,
-and asks how it stands.
+A client that supports tasks gets one instead of waiting for a tool's work, and polls its status.
 """
 
 from __future__ import annotations

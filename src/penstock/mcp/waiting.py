@@ -23,7 +23,7 @@ Wait = Annotated[
     Field(
         ge=0,
         le=MAX_ASKED,
-        description=f"Seconds to wait; it answers after {MAX_WAIT:g} at the latest.",
+        description=f"Seconds to wait; it returns after {MAX_WAIT:g} at the latest.",
     ),
 ]
 

@@ -1,9 +1,9 @@
 """Decides which untrusted URLs may be fetched.
 
-Whoever fetches for others reaches what they do not: its own machine, the network behind the
-firewall, the cloud's metadata server. So an address has one spelling here, and leads to the open
-internet or to a `host:port` that the setting `fetch_allow` names. A literal address is judged at
-once; a name when it is resolved (see `guard`), by the same rule.
+A server that fetches for others can reach what they cannot: its own machine, the network behind the
+firewall, the cloud's metadata server. So a URL has one spelling here, and leads to a public address
+or to a `host:port` in the setting `fetch_allow`. A literal address is checked at once; a name when
+it is resolved (see `guard`), by the same rule.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Estimates how long searches will take, from the state of the lanes and from earlier searches.
 
-Two things bound it: how fast each provider may be asked (its lane's spacing now, the jobs in its
-line, until when it is blocked), and how many searches go on at a time, each taking as long as those
-before it did. The longer of both is told.
+Two things bound it: the rate of each provider (its lane's current interval, waiting jobs, and
+blocks), and the number of concurrent searches, each as long as recent ones. The estimate is the
+longer of both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Names, payloads and ids of the jobs of a research task.
 
-A search is done by one job, which asks providers and reads pages by others. The id of the first
-follows from the search and its run, so it can be asked for without having been noted anywhere, and
-enqueueing it twice makes one.
+A search is one job, which queries providers and reads pages by others. Its id is derived from the
+search and its run, so it can be looked up without being recorded anywhere, and enqueueing is
+idempotent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """robots.txt rules, by RFC 9309.
 
-It is asked for once an hour for each server, by the same guarded way as the pages, and what is read
-is kept in memory. `Crawl-delay` is no part of the RFC and means what it says all the same: it
-becomes the pace of the host's lane, which all processes share.
+They are fetched once an hour per server, through the same guard as pages, and cached in memory.
+`Crawl-delay` is not part of the RFC but is observed: it becomes the minimum interval of the host's
+lane, which all processes share.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """One run of a search: queries providers, merges their results, and reads pages, each by a separate
 job in its lane.
 
-The job of the search only waits for them. Meanwhile it keeps its place in the lane `search`, which
-is what bounds how many searches go on at a time, and no worker. Interrupted anywhere, it is run
-again and finds the same jobs. What was answered and read in an earlier run is not done again.
+The job of the search only waits for them. It keeps its slot in the lane `search`, which limits
+concurrent searches, but no worker. If interrupted, it runs again and finds the same jobs; finished
+work of an earlier run is not repeated.
 
-It waits for nobody without end. Pages are read as soon as all providers have answered, or some have
-and the others had a head start; a provider or page that takes too long is given up, and said so.
+No wait is unlimited. Pages are read as soon as all providers have responded, or some have and the
+others had a head start; a provider or page that takes too long is abandoned, and reported.
 """
 
 from __future__ import annotations

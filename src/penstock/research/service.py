@@ -319,10 +319,10 @@ class Research:
         cursor: str | None = None,
         tenant: str = "default",
     ) -> PageText:
-        """The text of a page that was read (`Work.document`, or its address), or of any document of
-        the documents. Without `collection` pages of the web come first, then whichever collection
-        has it; ValidationError if several have. `limit` characters at most, from `cursor` on.
-        DocumentNotFound where there is none."""
+        """Return the text of a page that was read (`Work.document`, or its URL), or of any
+        document. Without `collection`, web pages are searched first, then all collections; raises
+        ValidationError if several have it. At most `limit` characters, from `cursor` on. Raises
+        DocumentNotFound."""
         if not 0 < limit <= 1_000_000:
             raise ValidationError("limit must be 1 to 1,000,000 characters")
         return await page_text(

@@ -1,7 +1,7 @@
 """Records actions of callers, for the audit log.
 
-A record is there before anything is done, and says how it ended afterwards. So an action whose
-server died is not missing, and where nothing can be recorded nothing is done.
+A record is written before the action, and completed with its outcome afterwards. So an action whose
+server died is not missing, and if nothing can be recorded, nothing is done.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Limits connections, and the size and time of request headers.
 
-The HTTP library waits for ever for a head, and keeps all of it. So whoever opens connections and
-says nothing, or never comes to an end, would take every file and all memory there is.
+The HTTP library waits indefinitely for a head, and buffers all of it. So a client that opens
+connections and sends nothing, or never finishes, could use up all file descriptors and memory.
 """
 
 from __future__ import annotations

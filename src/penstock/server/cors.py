@@ -1,9 +1,8 @@
 """Cross-origin requests: which pages of other origins may call the API from a browser.
 
-None unless `server.origins` names them. A page of a named origin always needs a key: it is somebody
-else's program, also where the person at this machine needs none. Cookies are neither asked for nor
-read (no `Access-Control-Allow-Credentials`), so what a browser holds for the dashboard is out of
-its reach.
+None, unless `server.origins` lists them. A page of a listed origin always needs a key: it is
+another program, even if the user of this machine needs none. Cookies are neither requested nor read
+(no `Access-Control-Allow-Credentials`), so the dashboard's are out of its reach.
 """
 
 from __future__ import annotations

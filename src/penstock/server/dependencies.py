@@ -44,13 +44,11 @@ AdminAccess = Annotated[TenantView, Depends(_controlling)]
 
 T = TypeVar("T")
 
-Before = Annotated[str | None, Query(max_length=64, description="`next` of the page before.")]
-WaitForChange = Annotated[
-    float, Query(ge=0, le=86400, description="Seconds; answers with the first change.")
-]
+Before = Annotated[str | None, Query(max_length=64, description="`next` of the previous page.")]
+WaitForChange = Annotated[float, Query(ge=0, le=86400, description="Seconds to wait for a change.")]
 Since = Annotated[
     int | None,
-    Query(ge=0, le=2**62, description="A `version`: for a change after it, not after now."),
+    Query(ge=0, le=2**62, description="Wait for a change after this `version`, not after now."),
 ]
 
 

@@ -62,10 +62,9 @@ class Draining:
         check: Callable[[], Awaitable[None]] | None = None,
         every: float | None = None,
     ) -> T | None:
-        """What `work` gives; None when the server is told to stop before that, and `work` is
-        then cancelled: only waits go in here. ClientDisconnect when the caller, as far as
-        `receive` tells, is gone: nobody waits for the answer any more. What `check` raises, which
-        is asked after so many seconds each, ends the wait, too."""
+        """Await `work`; None if the server is told to stop first, which cancels it: only for waits.
+        Raises ClientDisconnect if `receive` says that the caller has hung up. `check` is called at
+        that interval, and what it raises also ends the wait."""
         task = asyncio.create_task(work)
         leaving = None if receive is None else asyncio.create_task(left(receive))
         try:

@@ -1,8 +1,8 @@
 """Idempotency-Key: executes a repeated request once.
 
-What is made gets the id that the record of the request was begun with. So when a server dies
-between making it and keeping the answer, whoever sends the request again makes nothing twice; and
-once the record is forgotten, after `idempotency_seconds`, the key makes something new.
+What a request creates gets the id in its record. So if a server dies between creating it and
+storing the response, repeating the request creates nothing twice; once the record expires, after
+`idempotency_seconds`, the key creates something new.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Identifies the local user at the other end of a loopback connection, by the kernel.
 
-A header can be forged or left out, and an address tells nothing: a proxy or a tunnel on this
-machine connects from loopback for whoever comes from anywhere. The kernel knows the user whose
-process made the other end, and that cannot be forged.
+A header can be forged or left out, and an address proves nothing: a proxy or tunnel on this machine
+connects from loopback on behalf of anybody. The kernel knows the user whose process opened the
+other end, and that cannot be forged.
 """
 
 from __future__ import annotations

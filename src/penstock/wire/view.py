@@ -1,9 +1,8 @@
 """Views as JSON, and their schemas.
 
 A view is a frozen dataclass of the standard library, so neither workers nor commands import
-pydantic for it. OpenAPI and MCP have pydantic make a schema of it, with the docstrings of its
-fields as their descriptions. Dataclasses of the model that callers are told as they are need only
-be `described`.
+pydantic for it. For OpenAPI and MCP, pydantic builds its schema, with the docstrings of its fields
+as descriptions. Dataclasses of the model that are returned unchanged need only be `described`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Joins the lines of a PDF page, as PDFium reports them, to paragraphs.
 
-A PDF knows no paragraphs, only where letters stand; `penstock.documents.line_joins` tells
-which lines go on in the next. A hyphen at the end of a line is taken out where it only broke a
-word.
+A PDF has no paragraphs, only positions of characters; `penstock.documents.line_joins` decides which
+lines continue in the next. A hyphen at the end of a line is removed if it only split a word.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Schedules the parsers: tenants in turn, and for each tenant first come, first served.
 
-So who brings many documents, or slow ones, waits for itself, and others for one of its documents
-at most. A tenant whose turn has come goes to the end of the round; one that has nothing left to do
-leaves it, and is last again when it comes back.
+So a tenant with many or slow documents delays itself, and others by one of its documents at most.
+After its turn a tenant moves to the end of the round; one without work leaves the round, and joins
+at the end again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Names of people, places and organizations, by a model of language: Presidio with spaCy.
+"""Names of people, places and organizations, found by language models: Presidio with spaCy.
 
-A model reads a text in pieces that end where a line or sentence does: it takes memory by the
-length of what it reads, holds the interpreter while it reads, and is asked for one at a time.
+A model reads a text in pieces that end at a line or sentence: its memory grows with the length of a
+piece, it blocks the interpreter while it reads, and it handles one piece at a time.
 """
 
 from __future__ import annotations

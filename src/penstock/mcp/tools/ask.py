@@ -95,9 +95,7 @@ async def ask(
     ],
     sources: Annotated[
         Literal["documents", "web"],
-        Field(
-            description="`documents`: what is stored. `web`: providers are asked, too; it is slow."
-        ),
+        Field(description="`documents`: stored documents. `web`: also search providers; slow."),
     ] = "documents",
     collections: Annotated[
         list[Name] | None,
@@ -105,14 +103,14 @@ async def ask(
     ] = None,
     seconds: Annotated[
         float | None,
-        Field(ge=LEAST_SECONDS, le=MAX_SECONDS, description="It is answered in this time."),
+        Field(ge=LEAST_SECONDS, le=MAX_SECONDS, description="Time limit of the answer."),
     ] = None,
     wait: Wait = MAX_WAIT,
     key: Key = None,
 ) -> Annotated[CallToolResult, RootModel[AskResult]]:
-    """Have a question answered from what is stored here, or with sources=`web` also from what
-    providers find: a short text in which `[1]` cites the passage of that number, the passages, and
-    what was not found. If it is not there within `wait` seconds, get_answer(answer_id, wait=50) has
+    """Answer a question from stored documents, or with sources=`web` also from what providers find.
+    Returns a short text in which `[1]` cites the passage of that number, the passages, and what was
+    not found. If it is not finished within `wait` seconds, get_answer(answer_id, wait=50) returns
     it later. For passages alone search_documents is faster; for research in several steps use
     create_task."""
     await tenant_view.admit()
@@ -145,14 +143,14 @@ def _named(tenant_view: ToolView, collections: Iterable[str] | None) -> set[str]
 async def get_answer(
     tenant_view: ReadAccess,
     context: Context[McpServices, Any],
-    answer_id: Annotated[str, Field(min_length=1, max_length=64, description="Of ask.")],
+    answer_id: Annotated[str, Field(min_length=1, max_length=64, description="From ask.")],
     wait: Wait = 0,
     start: Annotated[
-        int, Field(ge=0, le=10**9, description="Where to go on in a text that was cut.")
+        int, Field(ge=0, le=10**9, description="Offset at which to continue a truncated text.")
     ] = 0,
 ) -> Annotated[CallToolResult, RootModel[AskResult]]:
-    """Tell how an answer stands that ask has begun. With `wait` it answers as soon as the answer is
-    over; call it with wait=50 until `state` is no longer `running`."""
+    """Return the state of an answer that ask has started. With `wait` it returns as soon as the
+    answer is finished; call it with wait=50 until `state` is no longer `running`."""
     return await _awaited(tenant_view, context, answer_id, wait, start)
 
 

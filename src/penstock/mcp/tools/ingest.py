@@ -52,19 +52,19 @@ async def ingest(
     context: Context[McpServices, Any],
     url: Annotated[
         str | None,
-        Field(max_length=URL_LIMIT, description="An http(s) address of a page or file; or `text`."),
+        Field(max_length=URL_LIMIT, description="An http(s) URL of a page or file; or `text`."),
     ] = None,
     text: Annotated[
         str | None, Field(max_length=TEXT_LIMIT, description="The text itself; or `url`.")
     ] = None,
     title: Annotated[str, Field(max_length=TITLE_LIMIT)] = "",
-    collection: Annotated[Name, Field(description="Where to put it.")] = DEFAULT_COLLECTION,
+    collection: Annotated[Name, Field(description="Target collection.")] = DEFAULT_COLLECTION,
     wait: Wait = 0,
 ) -> Annotated[CallToolResult, RootModel[Ingested]]:
     """Store a document so that search_documents finds it: the page or file at a public `url`, or a
-    `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
-    as soon as the document is searchable or has failed. The same text again changes nothing; the
-    same address is fetched again. Research tasks read the pages they find by themselves."""
+    `text`. Personal data is masked before anything is stored. It returns at once, or with `wait` as
+    soon as the document is searchable or has failed. The same text again changes nothing; the same
+    URL is fetched again. Research tasks read the pages they find automatically."""
     if (url is None) == (text is None):
         raise CallRefused("invalid", "give either `url` or `text`")
     await tenant_view.admit()

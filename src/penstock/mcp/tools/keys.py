@@ -15,7 +15,7 @@ Key = Annotated[
     Field(
         min_length=1,
         max_length=255,
-        description="A name of your own for this call: repeated with it, it makes nothing new.",
+        description="Idempotency key: repeating the call with it creates nothing new.",
     ),
 ]
 

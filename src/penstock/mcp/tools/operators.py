@@ -31,7 +31,7 @@ Kind = Annotated[
 ]
 ErrorType = Annotated[
     str | None,
-    Field(max_length=240, description="Only jobs that ended with this error: `FetchError`."),
+    Field(max_length=240, description="Only jobs that failed with this error: `FetchError`."),
 ]
 
 
@@ -106,12 +106,12 @@ async def list_dead_letters(
     task_id: Annotated[
         str | None, Field(max_length=64, description="Only jobs of this research task.")
     ] = None,
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, RootModel[DeadLetterList]]:
-    """List jobs that failed permanently, and why. Nothing more is done about them until they are
-    redriven. Look here when pages or documents are missing and get_status does not say why. The
-    rest of a task goes on without them."""
+    """List jobs that failed permanently, and why. They stay failed until they are redriven. Look
+    here when pages or documents are missing and get_status does not say why. The rest of a task
+    continues without them."""
 
     where = dead_letters(kind, error_type, None if task_id is None else log_of(task_id))
 
@@ -130,15 +130,14 @@ async def redrive(
     tenant_view: WriteAccess,
     ids: Annotated[
         list[Annotated[str, Field(max_length=64)]] | None,
-        Field(max_length=1000, description="Of list_dead_letters."),
+        Field(max_length=1000, description="From list_dead_letters."),
     ] = None,
     kind: Kind = None,
     error_type: ErrorType = None,
-    everything: Annotated[bool, Field(description="All dead letters there are.")] = False,
+    everything: Annotated[bool, Field(description="All dead letters.")] = False,
 ) -> Annotated[CallToolResult, RootModel[RedriveResult]]:
-    """Try failed jobs again, with fresh retries. Do it once their cause is gone: what failed
-    because a page does not exist fails again. Say which by `ids`, `kind` or `error_type`, or set
-    `everything`."""
+    """Retry failed jobs, with fresh attempts. Do it once their cause is fixed: a page that does not
+    exist fails again. Select jobs by `ids`, `kind` or `error_type`, or set `everything`."""
     if all(one is None for one in (ids, kind, error_type)) != everything:
         raise CallRefused("invalid", "say which: ids, kind or error_type; or everything=true alone")
     await tenant_view.admit()
@@ -148,13 +147,13 @@ async def redrive(
 
 async def lane_status(
     tenant_view: ReadAccess,
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = 50,
     cursor: Annotated[str | None, Field(max_length=512)] = None,
 ) -> Annotated[CallToolResult, RootModel[LaneStatus]]:
-    """Show the outside services in use (lanes): how much waits for each, how fast each may be
-    asked, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
-    Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and go on by
-    themselves once it is back."""
+    """Show the external services in use (lanes): how many jobs wait for each, the rate limit of
+    each, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
+    Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and resume
+    automatically once it is back."""
     hosts = KeyScope.ADMIN in tenant_view.caller.scopes
     seen = sorted(await tenant_view.lanes(hosts=hosts), key=lambda lane: lane.name)
     left = [lane for lane in seen if cursor is None or lane.name > cursor]

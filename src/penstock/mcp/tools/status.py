@@ -90,26 +90,27 @@ async def get_status(
     wait: Wait = 0,
     since: Annotated[
         int | None,
-        Field(ge=0, description="`version` of the answer before: wait for what is newer."),
+        Field(ge=0, description="Previous `version`: wait for a newer one."),
     ] = None,
     until: Annotated[
         Literal["news", "end"],
-        Field(description="Anything new, or the end of the searches there are."),
+        Field(description="Any change, or the end of the current searches."),
     ] = "news",
     show: Annotated[
-        Shown, Field(description="Which list to go through; of the others the first few are told.")
+        Shown,
+        Field(description="List to page through; the others are shortened."),
     ] = "results",
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Items of that list.")] = LISTED,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = LISTED,
     cursor: Annotated[
         str | None,
-        Field(pattern="^[0-9]{1,9}$", description="Of the answer before: what comes next."),
+        Field(pattern="^[0-9]{1,9}$", description="From the previous result: the next page."),
     ] = None,
 ) -> Annotated[CallToolResult, RootModel[TaskState]]:
-    """Tell how a task stands: status, progress, what was found and what went wrong so far. To
-    follow it, call with `wait` = 50 and `since` = the `version` of the answer before, until
-    `status` is `completed`, `failed` or `paused`; with `until` = `end` it answers only once the
-    searches are over. Results whose `page` is `read` can be read with get_page meanwhile; of the
-    others there is what providers told. An error of one page or provider does not stop the rest."""
+    """Return the status of a task: progress, results and errors so far. To follow it, call with
+    `wait` = 50 and `since` = the previous `version`, until `status` is `completed`, `failed` or
+    `paused`; with `until` = `end` it returns only once the searches are finished. Results whose
+    `page` is `read` can be read with get_page in the meantime; for the others there is only what
+    providers returned. An error of one page or provider does not stop the rest."""
     works = {"limit": limit, "cursor": cursor} if show == "results" else {"limit": FEW}
     if until == "end":
         view = await _end(tenant_view, context, task_id, tenant_view.patience(wait), works)

@@ -1,7 +1,7 @@
-"""Search engines without an API: their result pages, read in a browser, page by page.
+"""Search engines without an API: reads their result pages in a browser, page by page.
 
-An engine is what the config says of it. Where it wants proof of a person, or refuses, that is told
-and the engine is left alone: nothing is done to get around it.
+An engine is defined by the config. If it demands a captcha or rejects the request, that is reported
+and the engine is paused: nothing is done to get around it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Answers: ask, wait, stream, cancel.
-
-Whoever asks may hang up: the answer is made all the same, and is found by its id.
-"""
+"""Answers: ask, wait, stream, cancel. If the caller hangs up, the answer is written all the same,
+and can be read by its id."""
 
 from __future__ import annotations
 
@@ -63,7 +61,7 @@ async def ask(
     tenant_view: AskAccess,
     wait: Annotated[
         float,
-        Query(ge=0, le=86400, description="Seconds; then the answer as it stands. Not of streams."),
+        Query(ge=0, le=86400, description="Seconds to wait until it is finished. Not for streams."),
     ] = 60.0,
 ) -> Response:
     """Ask a question. Once this responds, the answer will be written, even if the caller hangs up.

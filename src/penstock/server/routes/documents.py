@@ -181,7 +181,7 @@ async def upsert(
     document_id: str,
     collection: Collection = "default",
     retry: Annotated[
-        bool, Query(description="Try again where the same content has failed before.")
+        bool, Query(description="Retry if the same content has failed before.")
     ] = False,
 ) -> Response:
     """Add a document, and wait until it is searchable (200). Takes JSON with a `text`, or the file

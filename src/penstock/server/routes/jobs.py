@@ -35,9 +35,7 @@ PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Moment = Annotated[float | None, Query(ge=0, le=2**33, description="Seconds since 1970.")]
-Wait = Annotated[
-    float, Query(ge=0, le=86400, description="Seconds; answers as soon as it is finished.")
-]
+Wait = Annotated[float, Query(ge=0, le=86400, description="Seconds to wait until it is finished.")]
 
 
 @routes.post("/v1/jobs", **spec(JobView, 202, NewJobBody))
@@ -73,7 +71,9 @@ async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) ->
 async def jobs(
     tenant_view: ReadAccess,
     state: Annotated[list[JobState] | None, Query()] = None,
-    kind: Annotated[str | None, Query(max_length=200, description="`ingest.*` is one too.")] = None,
+    kind: Annotated[
+        str | None, Query(max_length=200, description="A kind, or a pattern: `ingest.*`.")
+    ] = None,
     log: Annotated[str | None, Query(max_length=512)] = None,
     parent: Annotated[str | None, Query(max_length=64)] = None,
     error_type: Annotated[str | None, Query(max_length=240)] = None,

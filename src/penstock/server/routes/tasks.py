@@ -42,7 +42,7 @@ EXPORTED: dict[int | str, dict[str, Any]] = {
     200: {"content": {media.split(";")[0]: TEXT for media, _ in FILES.values()}}
 }
 
-Cursor = Annotated[str | None, Query(max_length=512, description="`cursor` of the part before.")]
+Cursor = Annotated[str | None, Query(max_length=512, description="`cursor` of the previous part.")]
 
 
 @routes.post("/v1/tasks", **spec(TaskView, 201, NewTask))
@@ -106,7 +106,7 @@ async def task(
     task_id: str,
     wait: WaitForChange = 0.0,
     since: Since = None,
-    limit: Annotated[int, Query(ge=0, le=MAX_LISTED, description="Of results.")] = 50,
+    limit: Annotated[int, Query(ge=0, le=MAX_LISTED, description="Maximum results.")] = 50,
     cursor: Cursor = None,
 ) -> Response:
     """Return a task; with `wait`, as soon as it has changed, or its state at the end of the
@@ -155,13 +155,13 @@ async def exported(tenant_view: TenantView, task_id: str, format: Format) -> Res
 async def page(
     tenant_view: ReadAccess,
     document: Annotated[
-        str, Query(min_length=1, max_length=2000, description="Of a result, or its address.")
+        str, Query(min_length=1, max_length=2000, description="Document of a result, or its URL.")
     ],
     collection: Annotated[
         str | None,
-        Query(min_length=1, max_length=240, description="Where it is; else a page read, or any."),
+        Query(min_length=1, max_length=240, description="Default: web pages first, then any."),
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000_000, description="Of characters.")] = 20_000,
+    limit: Annotated[int, Query(ge=1, le=1_000_000, description="Maximum characters.")] = 20_000,
     cursor: Cursor = None,
 ) -> Response:
     """Return the text of a page that was read for a task, or of any document. It is untrusted:
