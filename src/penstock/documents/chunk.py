@@ -110,7 +110,7 @@ def chunk(
 
 
 class _Cuts:
-    """Where the chunks of a text begin and end.
+    """Start and end of the chunks of a text.
 
     The text is first cut into pieces of at most `slack` tokens, so that in every stretch of
     2 * slack tokens there is a place to begin or end. Tokens of several pieces are added up to

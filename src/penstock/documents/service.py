@@ -230,15 +230,15 @@ class Documents:
         priority: PriorityName | Priority = "medium",
         retry: bool = False,
     ) -> Document:
-        """Accept a document: once this returns it is never lost. The same content under the same
-        id changes nothing; other content replaces what is there once it is ready. The same content
-        that has failed before is tried again only with `retry`: what comes back is the failed
-        document, with its error, and a message that says so.
+        """Accept a document: once this returns it is never lost. The same content under the same id
+        changes nothing; other content replaces the current version once it is ready. Content that
+        has failed before is retried only with `retry`; otherwise the failed document is returned,
+        with its error and a message that says so.
 
-        `origin` says where it came from, for people; of an HTML page from the web the main text is
-        kept. `charset` is the encoding of its text as a server has named it. Without an `id` the
-        file's name, else the content, is its id. A blob is the library's from here on, also when
-        this fails: by then the document may be accepted.
+        `origin` is its source, for people; of an HTML page from the web only the main text is kept.
+        `charset` is the encoding declared by a server. The default `id` is the file's name, or
+        derived from the content. A blob belongs to the library from here on, even if this fails: by
+        then the document may be accepted.
         """
         self.check()
         if isinstance(source, Path):
@@ -283,13 +283,14 @@ class Documents:
         priority: PriorityName = "medium",
         buckets: Sequence[BucketAddress] = (),
     ) -> Document:
-        """Accept a document that the workers fetch, from the open internet or from what the
-        setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this
-        returns it is not lost. Without an `id` the address is its id. The same again fetches
-        again; if that brings the same content, nothing changes.
+        """Accept a document that the workers fetch, from a public address or one in the setting
+        `fetch_allow`; raises AddressRefused if it can be rejected at once. Once this returns it is
+        not lost. The default `id` is the URL. Adding it again fetches it again; the same content
+        changes nothing.
 
         With `buckets` it may also be an object in one of them, below its prefix
-        (`s3://bucket/prefix/name`), which is read and left as it is."""
+        (`s3://bucket/prefix/name`), which is read but not modified.
+        """
         self.check()
         names, rank, endpoint = self._names, Priority.parse(priority), None
         address: WebAddress | ObjectAddress

@@ -42,9 +42,8 @@ class Parsing(ABC):
     async def parse(
         self, source: bytes | Path, scanned: Mapping[int, str] | None = None, web: str | None = None
     ) -> Parsed:
-        """What is in a document, given as its bytes or the path of a file. `scanned` is what was
-        read on pages that are pictures, by number. `web`: it comes from a web server, which has
-        called its charset so.
+        """Parse a document, given as its bytes or the path of a file. `scanned` is the text of
+        scanned pages, by number. `web`: it comes from a web server, which declared this charset.
 
         Raises ParserError with a reason, ConfigError if a library is missing.
         """

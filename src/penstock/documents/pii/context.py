@@ -92,8 +92,8 @@ def words(spaced: str, *more: str) -> re.Pattern[str]:
 
 
 class WordPositions:
-    """Where certain words stand in a text. Looked for once, at the first question: most texts
-    ask none, and a text full of numbers must not be searched around each of them."""
+    """Positions of certain words in a text. Searched for once, on first use: most texts need none,
+    and a text full of numbers must not be searched around each of them."""
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
         self._pattern = pattern
