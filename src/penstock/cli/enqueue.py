@@ -118,7 +118,7 @@ def _store_file(
     *,
     quiet: bool,
 ) -> list[str]:
-    """Store a job per line; an error also tells how far it came."""
+    """Store a job per line; an error also says how many lines were stored."""
 
     ids: list[str] = []
     batch: list[InputLine] = []
@@ -152,7 +152,7 @@ def _wait(
     timeout: float | None,
     session: Session,
 ) -> list[Job]:
-    """How the jobs ended; for people with secrets hidden."""
+    """Print how the jobs ended, with secrets hidden for people."""
     import asyncio
 
     from penstock.api.attention import live_kinds, worker_command
@@ -206,7 +206,7 @@ class InputLine(NamedTuple):
 
 @contextmanager
 def open_source(name: str) -> Iterator[IO[bytes]]:
-    """The file called `name`, or standard input for `-`."""
+    """Open the file `name`, or standard input for `-`."""
     if name == "-":
         yield sys.stdin.buffer
         return
@@ -219,7 +219,7 @@ def open_source(name: str) -> Iterator[IO[bytes]]:
 
 
 def parse_payload(text: str | bytes) -> dict[str, Any]:
-    """A payload from JSON text, or InputError saying what is wrong with it."""
+    """Parse a payload from JSON text; raises InputError that says what is wrong."""
     try:
         payload = json.loads(text)
         encode_payload(payload)
@@ -235,8 +235,8 @@ def parse_payload(text: str | bytes) -> dict[str, Any]:
 
 
 def batches(file: Iterable[bytes], *, keyed: bool) -> Iterator[list[InputLine]]:
-    """The lines of `file` in batches. Before InputError names a bad line, all lines in front
-    of it have been given; empty lines are skipped."""
+    """Read the lines of `file` in batches. Before InputError names a bad line, all lines before it
+    have been yielded; empty lines are skipped."""
     batch: list[InputLine] = []
     for number, text in enumerate(file, 1):
         if not text.strip():
@@ -268,7 +268,8 @@ def _line(number: int, text: bytes, *, keyed: bool) -> InputLine:
 
 @contextmanager
 def meter(file: IO[bytes], *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr if that is a terminal; call the result with the jobs stored."""
+    """Show a progress bar on stderr if that is a terminal; call the result with the number of jobs
+    stored."""
     if quiet or not is_terminal(sys.stderr):
         yield lambda stored: None
         return

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def printable(text: str) -> str:
-    """`text` on one line, without anything a terminal would obey."""
+    """Put `text` on one line, without control characters."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def duration(seconds: float) -> str:
-    """`seconds` to two figures or so: 0.4 s, 12 s, 3 min, 2 h, 5 d."""
+    """Format `seconds` to about two digits: 0.4 s, 12 s, 3 min, 2 h, 5 d."""
     if seconds < 0:
         return "0 s"
     if seconds < 9.95:
@@ -37,12 +37,12 @@ def duration(seconds: float) -> str:
 
 
 def age(since: float) -> str:
-    """How long ago `since` was, on this machine's clock."""
+    """Format how long ago `since` was, on this machine's clock."""
     return duration(time.time() - since)
 
 
 def moment(at: float | None) -> str:
-    """A time in the local time zone, and how far away it is."""
+    """Format a time in the local time zone, and its distance from now."""
     if at is None:
         return "-"
     text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
@@ -51,12 +51,12 @@ def moment(at: float | None) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """`1 job`, `1,000 jobs`."""
+    """Format a count: `1 job`, `1,000 jobs`."""
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def pretty(value: Any) -> str:
-    """JSON for people: on one line when it is short."""
+    """Format JSON for people: on one line if it is short."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > 76:
         text = json.dumps(value, ensure_ascii=False, indent=2)
@@ -64,7 +64,7 @@ def pretty(value: Any) -> str:
 
 
 def problem(error: Any, *, places: bool = False) -> str:
-    """A stored error on one line, with its causes; '' without one."""
+    """Format a stored error on one line, with its causes; '' without one."""
     return printable(in_words(error, places=places)) if error else ""
 
 
@@ -88,8 +88,8 @@ def state_style(cell: str) -> str | None:
 
 
 class Looks(NamedTuple):
-    """The look of columns, by their names. Those named in neither `fold` nor `cut` are whole
-    also on a terminal that is too narrow; elsewhere every cell is."""
+    """Layout of columns, by name. Those in neither `fold` nor `cut` are never shortened, even if
+    the terminal is too narrow; without a terminal none is."""
 
     right: Collection[str] = ()
     fold: Collection[str] = ()
@@ -104,7 +104,7 @@ PLAIN = Looks()
 
 
 def is_terminal(stream: IO[str] | None = None) -> bool:
-    """Whether people look at `stream` (stdout) and want more than plain text."""
+    """Whether `stream` (stdout) is a terminal that supports more than plain text."""
     stream = sys.stdout if stream is None else stream
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
@@ -117,34 +117,34 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """The whole of a command's output as one JSON value."""
+    """Print the whole output of a command as one JSON value."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(value, default=plain, indent=indent) + "\n")
 
 
 def print_json_line(value: Any) -> None:
-    """One of several JSON values, each on its own line."""
+    """Print one of several JSON values, each on its own line."""
     sys.stdout.write(json.dumps(value, default=plain) + "\n")
 
 
 def print_event(event: str, view: Any = None, /, **more: Any) -> None:
-    """One of several events, each on its own line: a view, and what else is to be told."""
+    """Print one of several events, each on its own line: a view, and further fields."""
     known = {} if view is None else fields_of(view)
     print_json_line({"event": event, **known, **more})
 
 
 def say(text: str = "") -> None:
-    """A line of output for people."""
+    """Print a line of output for people."""
     sys.stdout.write(text + "\n")
 
 
 def note(text: str) -> None:
-    """A line beside the output, on stderr: hints, warnings, what goes on."""
+    """Print a line to stderr: hints, warnings, progress."""
     sys.stderr.write(text + "\n")
 
 
 def print_table(rows: Sequence[Row], looks: Looks = PLAIN) -> None:
-    """A table on a terminal, else aligned text that can be cut and searched."""
+    """Print a table on a terminal, else aligned text that can be cut and searched."""
     if is_terminal():
         console().print(rich_table(rows, looks))
         return
@@ -160,7 +160,7 @@ def print_table(rows: Sequence[Row], looks: Looks = PLAIN) -> None:
 
 
 def _width(cell: str) -> int:
-    """Columns it takes: ideographs, kana and hangul take two."""
+    """Width in columns: ideographs, kana and hangul take two."""
     return len(cell) + sum(east_asian_width(character) in "WF" for character in cell)
 
 
@@ -187,7 +187,7 @@ def rich_table(rows: Sequence[Row], looks: Looks = PLAIN) -> Table:
 
 
 def print_fields(fields: Mapping[str, str]) -> None:
-    """Labelled values, one a line; the empty ones are left out."""
+    """Print labelled values, one per line; empty ones are left out."""
     shown = {label: value for label, value in fields.items() if value}
     width = max(map(len, shown))
     for label, value in shown.items():

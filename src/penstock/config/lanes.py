@@ -19,8 +19,8 @@ APIS = "apis"
 def read_lanes(
     section: Located | None, folder: Path, sources: dict[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """name -> what is configured. The section may name a file instead. Adds to `sources` where
-    each lane and each key stands."""
+    """Read the section: lane name -> its configured keys. The section may name a file instead. Adds
+    the source of each lane and key to `sources`."""
     if section is None:
         return {}
     sources["lanes"] = section.source
@@ -37,7 +37,7 @@ def read_lanes(
 
 
 def _is_lane(one: Located) -> bool:
-    """Whether it is the limits of a lane, and not a mapping of lanes."""
+    """Whether a mapping holds the limits of one lane, rather than several lanes."""
     return isinstance(one.value, dict) and not {*KEYS, PROFILES}.isdisjoint(one.value)
 
 
@@ -61,7 +61,7 @@ def _read_lane(name: str, lane: Located, sources: dict[str, str]) -> dict[str, A
 
 
 def check_no_apis(given: Mapping[str, Located], path: Path) -> None:
-    """ConfigError where a file that should hold settings or lanes holds rate limits of APIs."""
+    """Raise ConfigError if a file of settings or lanes is a file of rate limits."""
     apis = given.get(APIS)
     if apis is not None and isinstance(apis.value, dict):
         raise ConfigError(

@@ -25,18 +25,18 @@ RATE_LIMIT = "rate_limit"
 
 @dataclass(slots=True)
 class Imported:
-    """The limits of each API as those of a lane, and what a person should know of them."""
+    """The limits of each API, converted to those of a lane, and what was not converted."""
 
     lanes: dict[str, dict[str, Any]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
-    """What is no limit, by its place in the file: `openalex.base_url`."""
+    """Entries that are not limits, by their path in the file: `openalex.base_url`."""
     unknown_limits: list[str] = field(default_factory=list)
-    """What stands among the limits and is none that a lane has: `openalex.rate_limit.burst`."""
+    """Limits that lanes do not support: `openalex.rate_limit.burst`."""
     notes: list[str] = field(default_factory=list)
 
 
 def import_lanes(path: Path) -> Imported:
-    """ConfigError, which names the line, where the file is no such file."""
+    """Read such a file. Raises ConfigError, with the line, if it has another format."""
     apis = read_mapping(path).get(APIS)
     if apis is None or not isinstance(apis.value, dict):
         raise ConfigError(

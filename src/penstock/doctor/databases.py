@@ -12,7 +12,7 @@ from penstock.ports.documents import ServingModel
 
 
 def judge_schema(part: str, schema: Schema) -> Diagnosis:
-    """Whether this code and the tables fit."""
+    """Compare the schema version with the one this code needs."""
     name = f"{part} schema"
     if schema.missing:
         return ok(name, "does not exist yet: the first process creates it")
@@ -33,8 +33,8 @@ MAX_SECONDS = 1.0
 
 
 def judge_clock(part: str, clock: ClockSkew) -> Diagnosis:
-    """Jobs go by the server's clock, so a wrong one here hurts only whoever compares times:
-    `run_at` and deadlines of callers, logs, and people."""
+    """Compare the clocks. Jobs use the server's, so a wrong local clock only affects times that
+    callers compute (`run_at`, deadlines), logs, and people."""
     name = f"{part} clock"
     if abs(clock.seconds) > MAX_SECONDS + clock.error:
         side = "behind" if clock.seconds > 0 else "ahead of"
@@ -101,7 +101,8 @@ async def _look(part: str, url: str, case: Case, *, documents: bool) -> list[Dia
 
 
 def _kind(url: str) -> str:
-    """sqlite, asyncpg or redis. ConfigError where there is no such database, or no driver."""
+    """Return sqlite, asyncpg or redis. Raises ConfigError for an unknown database or a missing
+    driver."""
     scheme = url.split(":", 1)[0]
     if scheme not in _DRIVERS:
         raise ConfigError(f"there is nothing for {scheme!r} URLs")
@@ -112,7 +113,7 @@ def _kind(url: str) -> str:
 
 
 async def schemas(url: str) -> list[Schema]:
-    """What is noted of the tables at `url`; empty where there are none to be noted."""
+    """Read the recorded schema versions at `url`; empty if there are none."""
     match _kind(url):
         case "sqlite":
             from penstock.doctor import sqlite
@@ -130,7 +131,7 @@ async def schemas(url: str) -> list[Schema]:
 
 
 async def serving_at(url: str) -> ServingModel | None:
-    """Which model's vectors the store at `url` is searched by."""
+    """Read which embedding model the store at `url` is searched with."""
     if _kind(url) == "sqlite":
         from penstock.doctor import sqlite
 

@@ -35,12 +35,12 @@ READ_BYTES = 1 << 20
 FAILED_BEFORE = "the same content failed before; give `retry` to try again"
 
 Content = bytes | str | Path | AsyncIterable[bytes]
-"""Bytes as they are, text, a file, or bytes as they come."""
+"""Bytes, text, a file, or a stream of bytes."""
 Source = Content | Blob
-"""Or what was received before."""
+"""Content, or a blob received before."""
 HandOver = Callable[[Document, Priority], Awaitable[bool]]
-"""Passes an accepted document on to whoever enqueues its job by `begin`; False where nobody has
-taken it."""
+"""Passes an accepted document to another process, which enqueues its job with `begin`; False if
+that failed."""
 
 
 class DocumentAcceptor:
@@ -65,16 +65,16 @@ class DocumentAcceptor:
         self._passed_on: HandOver | None = None
 
     def hand_over(self, to: HandOver) -> None:
-        """From now on accepted documents are passed on, instead of their jobs being enqueued."""
+        """From now on pass accepted documents on, instead of enqueueing their jobs."""
         self._passed_on = to
 
     def check(self) -> None:
-        """MissingExtra where documents could be accepted but none would become searchable."""
+        """Raise MissingExtra if documents could be accepted but never become searchable."""
         self._embedding.check()
 
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
-        """Store bytes as they come, for `add` once the rest of a request is known. What is never
-        given to `add` is to be dropped, or swept away hours later."""
+        """Store a stream of bytes, for `add` once the rest of a request is known. Drop what is
+        never passed to `add`; otherwise it is deleted hours later."""
         self.check()
         return await self._tools.blobs.put(parts, most=self._most_bytes)
 
@@ -95,15 +95,15 @@ class DocumentAcceptor:
         priority: PriorityName | Priority = "medium",
         retry: bool = False,
     ) -> Document:
-        """Accept a document: once this returns it is never lost. The same content under the same
-        id changes nothing; other content replaces what is there once it is ready. The same content
-        that has failed before is tried again only with `retry`: what comes back is the failed
-        document, with its error, and a message that says so.
+        """Accept a document: once this returns it is never lost. The same content under the same id
+        changes nothing; other content replaces the current version once it is ready. Content that
+        has failed before is retried only with `retry`; otherwise the failed document is returned,
+        with its error and a message that says so.
 
-        `origin` says where it came from, for people; of an HTML page from the web the main text is
-        kept. `charset` is the encoding of its text as a server has named it. Without an `id` the
-        file's name, else the content, is its id. A blob is the library's from here on, also when
-        this fails: by then the document may be accepted.
+        `origin` is its source, for people; of an HTML page from the web only the main text is kept.
+        `charset` is the encoding declared by a server. The default `id` is the file's name, or
+        derived from the content. A blob belongs to the library from here on, even if this fails: by
+        then the document may be accepted.
         """
         self.check()
         if isinstance(source, Path):
@@ -148,13 +148,14 @@ class DocumentAcceptor:
         priority: PriorityName = "medium",
         buckets: Sequence[BucketAddress] = (),
     ) -> Document:
-        """Accept a document that the workers fetch, from the open internet or from what the
-        setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this
-        returns it is not lost. Without an `id` the address is its id. The same again fetches
-        again; if that brings the same content, nothing changes.
+        """Accept a document that the workers fetch, from a public address or one in the setting
+        `fetch_allow`; raises AddressRefused if it can be rejected at once. Once this returns it is
+        not lost. The default `id` is the URL. Adding it again fetches it again; the same content
+        changes nothing.
 
         With `buckets` it may also be an object in one of them, below its prefix
-        (`s3://bucket/prefix/name`), which is read and left as it is."""
+        (`s3://bucket/prefix/name`), which is read but not modified.
+        """
         self.check()
         names, rank, endpoint = self._names, Priority.parse(priority), None
         address: WebAddress | ObjectAddress
@@ -204,8 +205,8 @@ class DocumentAcceptor:
         tenant: str = "default",
         priority: PriorityName = "medium",
     ) -> bool:
-        """Enqueue the job of a document that was passed on; once, however often this is called.
-        False where there is nothing to do: it is replaced, deleted, or was worked on before."""
+        """Enqueue the job of a document that was passed on; idempotent. False if there is nothing
+        to do: it was replaced, deleted, or processed before."""
         rank, ref = Priority.parse(priority), await self._ref(tenant, collection, id)
         document, blob = (
             await self._tools.documents.get(ref),
@@ -223,7 +224,7 @@ class DocumentAcceptor:
         return not accepted.new and accepted.document.state is DocumentState.FAILED
 
     async def _is_gone(self, blob: str) -> bool:
-        """Whether a failed document could not be tried again from what is there."""
+        """Whether a failed document cannot be retried, because its original is gone."""
         try:
             await self._tools.blobs.check(blob)
         except BlobMissing:
@@ -241,7 +242,8 @@ class DocumentAcceptor:
 
 
 async def now_or_later(deleting: Awaitable[None]) -> None:
-    """The document is accepted, or gone, although its original cannot be deleted now."""
+    """Ignore that an original cannot be deleted now: the document is accepted, or gone, in any
+    case."""
     try:
         await deleting
     except StoreUnavailable as error:
@@ -264,5 +266,5 @@ async def _parts(source: Content) -> AsyncIterator[bytes]:
 
 
 def size_of(*texts: str, metadata: Mapping[str, Any] | None = None) -> float:
-    """How many characters are to be masked; of metadata nobody knows before it is checked."""
+    """Return how many characters have to be masked; unknown for metadata before it is checked."""
     return inf if metadata else sum(map(len, texts))

@@ -46,14 +46,14 @@ from penstock.retrieval.search import Cutoff, SearchResult, search
 from penstock.text.normalize import storable
 
 LOOK_SECONDS = 1.0
-"""Whoever waits for a document also looks this often: not every change is in its log."""
+"""Polling interval of waits: not every change is in the log."""
 NOT_LOOKED_FOR = "personal data is not searched for: it is masked in every document"
 
 _WORD = re.compile(r"\w")
 
 
 class Documents(DocumentAcceptor):
-    """The documents of an app. What is done with them is done by jobs; see `pipeline`."""
+    """The documents of an app. Jobs do the work; see `pipeline`."""
 
     def __init__(
         self,
@@ -94,8 +94,8 @@ class Documents(DocumentAcceptor):
         return [self._tools.parser] if reader is None else [self._tools.parser, reader.pool]
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that works on documents does beside its jobs. ConfigError where it could
-        not do them: better none starts than every scan fails."""
+        """Background work of a process that ingests. Raises ConfigError if it cannot be done:
+        better not to start than to fail every scan."""
         if not any(kind in kinds for kind in (FETCH, PARSE, EMBED)):
             return []
         tools = self._tools
@@ -157,12 +157,12 @@ class Documents(DocumentAcceptor):
             return found
 
     async def bring(self, ctx: JobContext, url: str, *, before: Before | None = None) -> Brought:
-        """In a job: store what an address holds, for `add`. `before` is asked before every hop,
-        see `JobFetch`."""
+        """In a job: store the content of a URL, for `add`. `before` is called before every hop, see
+        `JobFetch`."""
         return await bring(self._tools, ctx, url, most=self._most_bytes, before=before)
 
     async def lane_of(self, host: str) -> str:
-        """The lane that requests to a host are made in."""
+        """Return the lane of requests to a host."""
         return await lane_of_host(self._tools, host)
 
     async def retry(
@@ -195,11 +195,11 @@ class Documents(DocumentAcceptor):
     def ref(
         self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> DocumentRef:
-        """What a document of this name is stored under: the same, unless the name was masked."""
+        """Return the stored name of a document: the same, unless it was masked."""
         return self._names.ref(tenant, collection, id)
 
     async def collections(self, names: Sequence[str]) -> tuple[str, ...]:
-        """What collections of these names are stored under, each once."""
+        """Return the stored names of collections, without duplicates."""
         masked = await self._tools.masked(lambda: [self._names.collection(one) for one in names])
         return tuple(dict.fromkeys(masked))
 
@@ -211,7 +211,7 @@ class Documents(DocumentAcceptor):
         )
 
     def masked(self, text: str) -> str:
-        """A text about documents as it may be shown or logged."""
+        """Mask a text about documents, to show or log it."""
         return self._names.text(text)
 
     async def get(
@@ -267,7 +267,7 @@ class Documents(DocumentAcceptor):
         )
 
     async def collections_of(self, id: str | None = None, *, tenant: str = "default") -> list[str]:
-        """Names of the collections that have documents, or the document of that id."""
+        """Return the names of the collections that have documents, or the document of that id."""
         if id is not None:
             id = (await self._ref(tenant, DEFAULT_COLLECTION, id)).id
         return await self._tools.documents.collections(tenant, id)
@@ -279,7 +279,7 @@ class Documents(DocumentAcceptor):
     async def chunks(
         self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> list[StoredChunk]:
-        """The indexed chunks of a document, in order."""
+        """Return the indexed chunks of a document, in order."""
         document = await self.get(id, collection=collection, tenant=tenant)
         return await self._tools.documents.chunks(document.ref)
 

@@ -12,15 +12,15 @@ from penstock.model.answer import Evidence, Plan, Round
 from penstock.ports.librarian import MAX_ROUNDS, Errand
 
 MESSAGE_BYTES = 4 * 1024 * 1024
-"""One errand, or one round."""
+"""Maximum size of an errand or a round."""
 MAX_CHARACTERS = 100_000
-"""Of one text."""
+"""Maximum length of a text."""
 MAX_ITEMS = 1000
-"""Of one list."""
+"""Maximum length of a list."""
 
 
 def check_errand(errand: Errand) -> None:
-    """ValidationError where it cannot be run."""
+    """Raise ValidationError if the errand cannot be run."""
     if not errand.tenant:
         raise ValidationError("an errand needs a tenant")
     if not errand.question.strip():
@@ -35,7 +35,7 @@ def check_errand(errand: Errand) -> None:
 
 
 def check_round(turn: Round) -> None:
-    """ValidationError where it is none that a librarian promises."""
+    """Raise ValidationError if a librarian could not have sent the round."""
     if not 1 <= turn.number <= MAX_ROUNDS:
         raise ValidationError(f"there is no round {turn.number}")
     _list("queries", turn.queries)
@@ -75,7 +75,7 @@ Message = TypeVar("Message", pb.Errand, pb.Round)
 
 
 def errand_message(errand: Errand) -> pb.Errand:
-    """Without its end: the deadline of the call says that."""
+    """Encode an errand, without its end, which is the deadline of the call."""
     check_errand(errand)
     return _made("the errand", lambda: _errand_message(errand))
 

@@ -1,7 +1,6 @@
 """The Tasks extension of the protocol.
 
-A client that takes tasks is told of one instead of being kept waiting for what a tool has begun,
-and asks how it stands.
+A client that supports tasks gets one instead of waiting for a tool's work, and polls its status.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from penstock.model.access import KeyScope
 
 SOON_SECONDS = 1.0
 LATER_SECONDS = 5.0
-"""How long to wait before asking again: for what takes seconds, and for what takes minutes."""
+"""Poll intervals: for work that takes seconds, and for work that takes minutes."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,19 +41,18 @@ class WorkStatus:
     changed_at: float
     poll_seconds: float = SOON_SECONDS
     lasts_seconds: float | None = None
-    """How long it is kept from `created_at` on; None: until somebody deletes it."""
+    """How long it is kept after `created_at`; None: until it is deleted."""
     result: CallToolResult | None = None
-    """Of what is completed: what the tool would have answered."""
+    """Result of completed work: what the tool would have returned."""
     error: Mapping[str, Any] | None = None
-    """Of what failed in the way of a protocol, as JSON-RPC has it. Tools tell what went wrong as a
-    result."""
+    """Protocol error of failed work, as JSON-RPC. Tools report their errors as results."""
     asked: Mapping[str, Any] = field(default_factory=dict)
-    """What the client has still to answer, by key."""
+    """Questions that the client has to answer, by key."""
 
 
 class TaskWork(ABC):
-    """One kind of it. `name` is what follows the kind in a task's id; one that names nothing of
-    the tenant raises the error that the library has for it."""
+    """One kind of work. `name` is the part of a task's id after the kind; if the tenant has nothing
+    of that name, the service's own error is raised."""
 
     kind: str
 
@@ -66,22 +64,22 @@ class TaskWork(ABC):
 
     @abstractmethod
     async def cancel(self, tenant_view: ToolView, name: str) -> None:
-        """Harmless where it is over."""
+        """Cancel the work; no effect if it is finished."""
 
     async def give(self, tenant_view: ToolView, name: str, answers: Mapping[str, Any]) -> None:
-        """What the client answers to what it was asked. Keys that nobody has asked for are passed
-        over; so is everything, by work that never asks."""
+        """Accept the client's answers. Unknown keys are ignored; work that never asks ignores
+        everything."""
         await self.standing(tenant_view, name)
 
 
 async def changed_at(tenant_view: ToolView, log: str, version: int, created_at: float) -> float:
-    """When a log last grew."""
+    """Return when a log last changed."""
     newest = await tenant_view.changes(log, version - 1, 1) if version > 0 else []
     return newest[0].at if newest else created_at
 
 
 MISSING = "there is no such task"
-"""One's own that is gone and another tenant's look the same."""
+"""A missing task and another tenant's look the same."""
 
 IntakeRequest = ServerRequestContext[McpServices, Any]
 T = TypeVar("T")
@@ -96,7 +94,7 @@ class Update(NamedTask):
 
 
 class TasksExtension(Extension):
-    """On both transports, for clients of the era that has it."""
+    """The extension on both transports, for clients of the protocol version that has it."""
 
     identifier = TASKS
 
@@ -114,7 +112,7 @@ class TasksExtension(Extension):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: IntakeRequest, call_next: CallNext
     ) -> HandlerResult:
-        """A result that names a task becomes that task. What it stands for is durable by now."""
+        """Replace a result that names a task by that task. The work behind it is durable by now."""
         result = await call_next(ctx)
         if not isinstance(result, CallToolResult) or TASK not in (result.meta or {}):
             return result
@@ -165,8 +163,8 @@ def _giving(work: TaskWork, given: dict[str, Any]) -> Callable[[ToolView, str], 
 
 
 def _check_header(ctx: IntakeRequest, task_id: str) -> None:
-    """Over HTTP the task is named in a header too, for who routes requests; the SDK looks at those
-    of the core's methods only."""
+    """Check the header that names the task over HTTP, for proxies that route by it; the SDK checks
+    only the core's methods."""
     headers = getattr(ctx.request, "headers", None)
     if headers is not None and decode_header_value(headers.get(MCP_NAME_HEADER)) != task_id:
         said = f"the header {MCP_NAME_HEADER} is to be the taskId of the request"

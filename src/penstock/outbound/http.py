@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from penstock.ports.provider import ProviderLanes
 
 READ_TRIES = 3
-"""Times an idempotent read is tried within one run; each with a permit of its own."""
+"""Attempts at an idempotent read within one run, each with its own permit."""
 READ_PAUSE = 0.2
 RATE_LIMITED_TRIES = 8
-"""Times a request is sent within one run while it is answered 429. By then a lane is as slow as it
-gets, if the request was alone in it."""
+"""Attempts at a request that gets 429, within one run. By then the lane is at its slowest, if the
+request was alone in it."""
 MOMENT = 0.001
 HOPS = 10
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -56,46 +56,46 @@ SECRETS = (
     "x-api-key",
     "crossref-plus-api-token",
 )
-"""Headers that go only to the host that the caller named."""
+"""Headers that are sent only to the host that the caller named."""
 
 
 class RequestOwner(Protocol):
-    """The owner of requests, and their deadline: the run of a job, or a request to a service of
-    this process."""
+    """Owner of requests, with a deadline: a run of a job, or a request to a service in this
+    process."""
 
     @property
     def lane(self) -> str:
-        """That requests are made in unless told otherwise; '' for none."""
+        """Default lane of its requests; '' for none."""
         ...
 
     def left(self) -> float:
-        """Seconds until the deadline; less than 0 after it."""
+        """Seconds until the deadline; negative after it."""
         ...
 
     def overdue(self) -> PenstockError:
-        """What to raise when nothing is left."""
+        """The exception to raise when no time is left."""
         ...
 
 
 class HttpClient:
-    """The connection pools of a process: one for what its own code names, and a guarded one."""
+    """The connection pools of a process: one for URLs from its own code, and a guarded one."""
 
     def __init__(
         self, allow: Allow = frozenset(), contact: str = "", trace_hosts: Iterable[str] = ()
     ) -> None:
         self.trace_hosts = frozenset(host.lower() for host in trace_hosts)
-        """Who is told which trace a request belongs to: services of one's own."""
+        """Hosts that receive the trace context: your own services."""
         self.allow = allow
-        """What the guarded one may reach besides the open internet."""
+        """Private addresses that the guarded client may reach."""
         self.agent = user_agent(contact)
-        """How it introduces itself."""
+        """User agent."""
         self._client: httpx2.AsyncClient | None = None
         self._guarded: GuardedClient | None = None
         self._resolver: Resolver | None = None
 
     async def get(self) -> httpx2.AsyncClient:
-        """The client, with everything loaded that a first request would load: that takes longer
-        than a permit may be late."""
+        """Return the client, with everything preloaded that a first request needs: loading takes
+        longer than a permit may be late."""
         if self._client is None:
             from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -116,7 +116,7 @@ class HttpClient:
         return self._client
 
     async def guarded(self) -> GuardedClient:
-        """The client for addresses that others name."""
+        """Return the client for untrusted URLs."""
         if self._guarded is None:
             import anyio.lowlevel
 
@@ -161,13 +161,13 @@ class JobHttp:
         self._lanes = lanes
         self._again = again
         self._trace_hosts = trace_hosts
-        """Hosts that are told which trace a request belongs to."""
+        """Hosts that receive the trace context."""
         self._probed = probed
-        """Whether what cannot be reached may be probed: a probe asks for names anew, unguarded."""
+        """Whether unreachable addresses may be probed: a probe resolves names again, unguarded."""
 
     @property
     def reports(self) -> ErrorReports:
-        """What lanes have learnt of its errors."""
+        """Lane reports about its errors."""
         return self._lanes.reports
 
     async def get(self, url: str, **options: Any) -> httpx2.Response:
@@ -186,8 +186,8 @@ class JobHttp:
         patience: float | None = None,
         **options: Any,
     ) -> httpx2.Response:
-        """The response with its body read. Reads are tried again briefly, writes never.
-        Each permit is waited for until the deadline, or for `patience` seconds; then LaneBusy."""
+        """Send a request and read the response. Reads are retried briefly, writes never. Waits for
+        each permit until the deadline, or for `patience` seconds; then raises LaneBusy."""
         method = method.upper()
         tries = READ_TRIES if method in ("GET", "HEAD") else 1
         for attempt in range(1, tries + 1):
@@ -213,9 +213,9 @@ class JobHttp:
         patience: float | None = None,
         **options: Any,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body as it comes, under one permit that is held until the block ends. Nothing is
-        tried again, and no redirect followed. Unavailable where it breaks off, or where nothing
-        comes for `silence` seconds once it has begun."""
+        """Stream the body, under one permit that is held until the block ends. Nothing is retried,
+        and redirects are not followed. Raises Unavailable if the stream breaks off, or is silent
+        for `silence` seconds once it has started."""
         name = lane or self._run.lane or host_lane(_host(url))
         async with self.exchange(method, url, name, options, patience) as response:
             if response.status_code >= 400:
@@ -264,8 +264,8 @@ class JobHttp:
         options: dict[str, Any],
         patience: float | None = None,
     ) -> AsyncIterator[httpx2.Response]:
-        """One request under a permit, its answer still to be read. What goes wrong until the
-        block ends is raised as what it means.
+        """Send one request under a permit; the response is still to be read. Errors until the end
+        of the block are raised as what they mean.
 
         A 429 says that nothing was done: where there is `again`, that request waits for another
         permit and is made again, unless its body can be sent only once. RateLimited where that
@@ -350,8 +350,8 @@ class JobHttp:
 
 
 def _hush() -> None:
-    """At INFO the library logs every address whole, with the keys and questions in it. Who sets a
-    level for its logger has asked for that."""
+    """Silence the library's INFO log, which contains full URLs with keys and queries, unless
+    somebody has set the level of its logger."""
     logger = logging.getLogger("httpx2")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
@@ -362,7 +362,7 @@ def host_lane(host: str) -> str:
 
 
 def _repeatable(options: dict[str, Any]) -> bool:
-    """Whether a request can be sent twice: of a file or a stream nothing is left then."""
+    """Whether a request can be sent twice: a file or stream is consumed by the first attempt."""
     return all(_kept(options.get(name)) for name in ("content", "data", "files"))
 
 
@@ -377,7 +377,7 @@ def _kept(body: Any) -> bool:
 
 
 def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
-    """What may go to another host than the caller named."""
+    """Drop the headers that must not be sent to another host than the one the caller named."""
     kept = {name: value for name, value in options.items() if name not in ("auth", "cookies")}
     if "headers" in kept:
         kept["headers"] = {

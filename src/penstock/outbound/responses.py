@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 BODY_LIMIT = 64 * 1024 * 1024
 TOLD_BYTES = 4096
-"""Of the body of an answer that is raised as an error, kept with it as text."""
+"""Bytes of an error response that are kept with the exception, as text."""
 TOLD_SECONDS = 2.0
 LONG_PART = re.compile(r"(?<=/)([^/]{4})[^/]{16,}")
 PATH_LIMIT = 100
-"""Characters of a path in an error's message; its `url` has all of it."""
+"""Maximum characters of a path in an error message; its `url` is complete."""
 PARSED_BYTES = 65536
-"""In JSON up to this size secrets are hidden by their names."""
+"""Maximum size of JSON in which secrets are hidden by name."""
 RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
 EPOCHS = 1e9
-"""A number this large is a time, not a number of seconds."""
+"""A larger number is a timestamp, not a number of seconds."""
 
 
 async def body_parts(
     response: httpx2.Response, url: str, limit: int, silence: float | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """The body up to `limit`, whatever its length is said to be."""
+    """Iterate over the body up to `limit`, whatever its declared length."""
     body = response.aiter_bytes()
     size, patience = 0, None
     while True:
@@ -54,7 +54,7 @@ async def body_parts(
 
 
 async def read_whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Response:
-    """The answer with its body read."""
+    """Read the whole body of a response."""
     body = bytearray()
     async for part in body_parts(response, url, limit):
         body += part
@@ -62,8 +62,8 @@ async def read_whole(response: httpx2.Response, url: str, limit: int) -> httpx2.
 
 
 async def read_beginning(response: httpx2.Response, url: str) -> httpx2.Response:
-    """The answer with so much of its body as is told with an error. Its status is the news: what
-    is not there in a moment, or breaks off, is not waited for."""
+    """Read the part of the body that is reported with an error. The status is what matters: a body
+    that is late or breaks off is not waited for."""
     import httpx2
 
     body = bytearray()
@@ -91,15 +91,15 @@ def _with_body(response: httpx2.Response, body: bytearray) -> httpx2.Response:
 
 
 def without_password(url: str) -> str:
-    """As it may stand in an error: without the password that is in some."""
+    """Format a URL for an error: without its password."""
     scheme, slashes, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"
 
 
 def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool = True) -> None:
-    """Raise what a status from 400 on means. Unless it `names_path`, its message has the host of
-    the address alone: what others name may hold a secret."""
+    """Raise the exception for a status of 400 or more. Unless `names_path`, its message has only
+    the host: an untrusted URL may contain a secret."""
     status = response.status_code
     if status < 400:
         return
@@ -125,8 +125,8 @@ def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool =
 
 
 def _place(url: httpx2.URL) -> str:
-    """Host, port and path: no password, and no parameters, in which keys are sent. Of a long part
-    of the path, which may be a token, only its beginning."""
+    """Format host, port and path: without password and parameters, which may be keys. A long part
+    of the path, which may be a token, is truncated."""
     path = url.raw_path.decode("ascii", "replace").partition("?")[0].rstrip("/")
     path = LONG_PART.sub(r"\1...", path)
     if len(path) > PATH_LIMIT:
@@ -135,8 +135,8 @@ def _place(url: httpx2.URL) -> str:
 
 
 def _told(response: httpx2.Response) -> str:
-    """What the server said, with secrets hidden, also those it was sent; '' where that was not
-    read. Not all of it."""
+    """Return the beginning of the server's message, with secrets hidden, including those it was
+    sent; '' if it was not read."""
     said = _said(response)
     asked = response.request
     for name, value in (*asked.headers.items(), *asked.url.params.items()):
@@ -165,7 +165,7 @@ def _said(response: httpx2.Response) -> str:
 
 
 def _resets_after(response: httpx2.Response) -> float | None:
-    """Seconds until the provider's count starts anew: some say how long, some at what time."""
+    """Parse when the provider's quota resets, in seconds: some send a duration, some a time."""
     for name in RESET_HEADERS:
         value = response.headers.get(name, "").strip()
         if value.isdecimal() and len(value) < 15:

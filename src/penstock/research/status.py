@@ -1,8 +1,8 @@
 """Converts the stored state of a task to the view that callers get.
 
-Two things bound it: how fast each provider may be asked (its lane's spacing now, the jobs in its
-line, until when it is blocked), and how many searches go on at a time, each taking as long as those
-before it did. The longer of both is told.
+Two things bound it: the rate of each provider (its lane's current interval, waiting jobs, and
+blocks), and the number of concurrent searches, each as long as recent ones. The estimate is the
+longer of both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.wire.tasks import Budget, PageProgress, SearchView, Trouble, Work
 from penstock.wire.view import made
 
 DOCUMENTS = "documents"
-"""The provider of what is here already: nothing is to be fetched for what it finds."""
+"""The provider of stored documents: nothing has to be fetched for its findings."""
 
 
 def status_of(searches: Sequence[Search], *, stopped: bool) -> TaskStatus:
@@ -55,7 +55,7 @@ def budget_of(task: ResearchTask, now: float) -> Budget:
 
 
 def address_of(finding: Finding) -> tuple[str, str] | None:
-    """What to read of a work: the address in one spelling, and as it is. None: nothing."""
+    """Return the URL to read for a work, normalized and as given; None if there is none."""
     for url in (finding.open_access_url, finding.url):
         if url and (key := canonical_url(url)):
             return key, url
@@ -63,21 +63,21 @@ def address_of(finding: Finding) -> tuple[str, str] | None:
 
 
 def selected(record_lists: Iterable[Sequence[Finding]], limit: int) -> list[Merged]:
-    """The results of one search: the best works of what its providers found."""
+    """Select the results of one search: the best works that its providers found."""
     return merge(record_lists)[:limit]
 
 
 @dataclass(slots=True, frozen=True)
 class Results:
-    """The results of a task: each publication once."""
+    """The results of a task, without duplicates."""
 
     works: tuple[Work, ...]
     found: dict[str, int]
-    """By search: how many."""
+    """Number of results by search."""
 
 
 def results_of(record: TaskRecord) -> Results:
-    """In the order of the searches, and within a search the best first."""
+    """Merge the results, in the order of the searches, best first within each."""
     lists: dict[str, list[Sequence[Finding]]] = {}
     for answer in record.answers:
         lists.setdefault(answer.search, []).append(answer.findings)
@@ -121,7 +121,7 @@ def _work(merged: Merged, queries: Sequence[str], pages: dict[str, TaskPage]) ->
 
 
 def troubles_of(record: TaskRecord) -> tuple[Trouble, ...]:
-    """What went wrong, in the order of the searches."""
+    """List the problems, in the order of the searches."""
     found: dict[str, list[Trouble]] = {search.ref.id: [] for search in record.searches}
     queries = {search.ref.id: search.query for search in record.searches}
     for answer in record.answers:
@@ -146,7 +146,7 @@ def search_views(record: TaskRecord, found: dict[str, int]) -> tuple[SearchView,
 
 
 FIRST_SECONDS = 5.0
-"""A search takes about this long, until one has shown how long it does."""
+"""Assumed duration of a search, until one has been measured."""
 
 
 def estimate(
@@ -156,8 +156,8 @@ def estimate(
     seconds_taken: float | None,
     now: float,
 ) -> float:
-    """Seconds until new searches are done. Each is the lanes of the providers it asks; `lanes` are
-    those in use, and `parallel` is how many searches go on at a time."""
+    """Estimate the seconds until new searches are done. Each search is given by the lanes of its
+    providers; `lanes` are those in use, and `parallel` is the number of concurrent searches."""
     if not searches:
         return 0.0
     waiting = (
@@ -173,7 +173,7 @@ def estimate(
 
 
 def _wait(lane: LaneInfo | None, count: int, now: float) -> float:
-    """Until so many more requests have been made in a lane."""
+    """Seconds until that many more requests have been made in a lane."""
     if lane is None:  # never used: nobody is ahead, and its first requests tell
         return 0.0
     held = max(lane.blocked_until or now, lane.retry_at or now) - now

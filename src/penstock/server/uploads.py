@@ -22,7 +22,7 @@ from penstock.server.problems import Problem
 from penstock.server.schemas import NewDocument
 
 FIELD_BYTES = 64 * 1024
-"""A field that is not a file."""
+"""Maximum size of a field that is not a file."""
 PARTS = 1000
 CHARSETS = ("utf-8", "iso-8859-1", "us-ascii")
 
@@ -30,8 +30,7 @@ _END = object()
 
 
 class Part:
-    """One field or file. Its bytes must be read before the next part is asked for; what is not
-    read is passed over."""
+    """One field or file. Read its bytes before requesting the next part; the rest is skipped."""
 
     def __init__(self, headers: dict[str, str], source: AsyncIterator[Any]) -> None:
         disposition = headers.get("content-disposition", "")
@@ -61,8 +60,8 @@ class Part:
 
 
 def _parameter(header: str, name: str) -> str | None:
-    """A parameter of a header's value, also as RFC 2231 writes it. Only in charsets of the web:
-    Python knows others whose decoding fails, or makes what is not text."""
+    """Return a parameter of a header, including in RFC 2231 encoding. Only in the web's charsets:
+    Python has others whose decoding fails, or yields something other than text."""
     message = Message()
     message["content-type"] = header
     given = message.get_param(name)
@@ -75,7 +74,7 @@ def _parameter(header: str, name: str) -> str | None:
 
 
 async def parts(body: AsyncIterator[bytes], content_type: str) -> AsyncIterator[Part]:
-    """The parts of a multipart body, in order."""
+    """Iterate over the parts of a multipart body."""
     boundary = _parameter(content_type, "boundary")
     if not boundary:
         raise Problem(422, "invalid", "multipart/form-data without a boundary")
@@ -97,7 +96,7 @@ async def parts(body: AsyncIterator[bytes], content_type: str) -> AsyncIterator[
 
 
 async def _events(body: AsyncIterator[bytes], boundary: bytes) -> AsyncIterator[Any]:
-    """The headers of each part as a dict, its data as bytes, then its end."""
+    """Iterate over events: the headers of each part as a dict, its data as bytes, then its end."""
     events: deque[Any] = deque()
     headers: dict[str, str] = {}
     field, value = bytearray(), bytearray()
@@ -142,8 +141,7 @@ FIELDS = ("id", "collection", "title", "metadata", "priority", "retry")
 
 
 class Uploads:
-    """The content of an upload form: files, already stored, and options that apply to all of
-    them."""
+    """An upload form: files, already stored, and options that apply to all of them."""
 
     def __init__(self, tenant_view: TenantView) -> None:
         self._tenant_view = tenant_view
@@ -151,7 +149,7 @@ class Uploads:
         self.fields: dict[str, str] = {}
 
     def said(self) -> NewDocument:
-        """What is said of the files; 422 if that cannot be right."""
+        """Validate the options of the files; raises 422."""
         if not self.files:
             raise Problem(422, "invalid", "the form has no file; send it as `file`")
         if "id" in self.fields and len(self.files) > 1:
@@ -163,7 +161,7 @@ class Uploads:
         return parse(json.dumps({"text": "", **said}).encode(), NewDocument)
 
     async def accept(self, new: NewDocument) -> list[Document]:
-        """A document of each file."""
+        """Add a document for each file."""
         said = new.model_dump(include={"title", "collection", "metadata", "priority", "retry"})
         store, tenant, documents = self._tenant_view.documents, self._tenant_view.tenant, []
         while self.files:
@@ -176,8 +174,8 @@ class Uploads:
 
 @asynccontextmanager
 async def receive(request: Request, tenant_view: TenantView) -> AsyncIterator[Uploads]:
-    """Store the files of a form as they come. Nothing is accepted before all of it is there, so a
-    caller that hangs up has sent nothing. What is not accepted in the end is dropped."""
+    """Store the files of a form as they arrive. Nothing is accepted before the form is complete, so
+    a caller that hangs up has sent nothing. Files that are not accepted in the end are dropped."""
     config = request.app.state.config
     received = Uploads(tenant_view)
     body = stream(request, config.upload_bytes)

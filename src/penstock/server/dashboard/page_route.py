@@ -18,7 +18,7 @@ from penstock.server.dashboard.session import Form, check_site
 from penstock.server.problems import Problem, problem_of
 
 LIVE = "/live/"
-"""Where streams are. What goes wrong with one is told as by the API."""
+"""Prefix of streams, whose errors are those of the API."""
 
 
 class PageRoute(APIRoute):
@@ -52,21 +52,22 @@ def _told(request: Request, problem: Problem) -> Response:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a script of a page asks, which tells its reader itself."""
+    """Whether a script of a page sent the request; it shows errors itself."""
     return request.headers.get("accept") == "application/json"
 
 
 def router() -> APIRouter:
-    """For the routes of a screen. They are no part of the API, and not described with it."""
+    """Build the router of a screen. It is not part of the API and its description."""
     return APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
 Refused = (PenstockError, Problem)
-"""What a form may meet with."""
+"""Errors that the input of a form may cause."""
 
 
 def told(error: PenstockError | Problem) -> Problem:
-    """What its page says. Raised again if nothing that was typed could have caused it."""
+    """Return the problem to show on the page. Raises the error again if no input could have caused
+    it."""
     problem = error if isinstance(error, Problem) else problem_of(error)
     if problem is None:
         raise error
@@ -74,12 +75,12 @@ def told(error: PenstockError | Problem) -> Problem:
 
 
 def typed(form: Form, *names: str) -> dict[str, str]:
-    """The fields as they came, for the form that is shown again."""
+    """Return the submitted fields, to show the form again."""
     return {name: form.fields.get(name, [""])[0] for name in names}
 
 
 def empty(*names: str, **given: str) -> dict[str, str]:
-    """A form that nobody has filled in yet."""
+    """An empty form."""
     return dict.fromkeys(names, "") | given
 
 
