@@ -40,25 +40,6 @@ async def test_jobs_of_a_living_process_stay_its_own_when_the_clock_jumps_ahead(
     assert (await get(queue, job.id)).state is JobState.COMPLETED
 
 
-async def test_process_that_does_not_renew_is_ended_by_one_that_has_watched_it_for_its_lease(
-    ledger: Ledger, queue: JobQueue
-) -> None:
-    frozen = await ledger.join(queue, lease_seconds=SHORT)
-    job = await add_one(queue)
-    await claim_one(frozen)
-    watcher = await ledger.join(queue)
-    begun = time.monotonic()
-
-    async def taken_back() -> list[Lease]:
-        await watcher.upkeep()
-        return await claim(watcher)
-
-    (lease,) = await until(taken_back, "the lease to run out")
-    assert lease.id == job.id
-    assert time.monotonic() - begun >= SHORT
-    assert not frozen.renew({}, [])
-
-
 async def test_process_that_renews_is_not_ended_however_seldom_others_look(
     ledger: Ledger, queue: JobQueue
 ) -> None:
