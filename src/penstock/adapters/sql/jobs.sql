@@ -271,7 +271,7 @@ SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND deadline I
 UPDATE penstock.jobs SET run_at = run_at - (since - :now), since = :now
 WHERE seq = ANY (ARRAY(
     SELECT seq FROM penstock.jobs WHERE state = 'queued' AND ready = 0 AND since > :now
-    ORDER BY seq LIMIT :limit FOR UPDATE SKIP LOCKED))
+    ORDER BY since LIMIT :limit FOR UPDATE SKIP LOCKED))
 
 -- name: set_error [postgres]
 error = :error, error_type = :error_type
