@@ -85,6 +85,14 @@ AHEAD = (
 )
 
 
+JUMP = (
+    "UPDATE penstock.processes"
+    " SET heartbeat_at = heartbeat_at - $1, lease_until = lease_until - $1",
+    "UPDATE penstock.jobs SET run_at = run_at - $1, since = since - $1"
+    " WHERE state = 'queued' AND ready = 0",
+)
+
+
 class Backend(Protocol):
     """How to open queues of one kind, and to move their clock."""
 
@@ -101,7 +109,12 @@ class Backend(Protocol):
         ...
 
     def lapse(self, url: str, member: str) -> None:
-        """Let the lease of `member` run out now, as if it had not been renewed."""
+        """Let the lease of `member` run out now, as if it had not been renewed: it ends before it
+        began, so nobody has to have watched it."""
+        ...
+
+    def jump(self, url: str, seconds: float) -> None:
+        """Let the clock have jumped so far since memberships were renewed and jobs put off."""
         ...
 
     def idle(self, url: str, seconds: float) -> None:
@@ -129,6 +142,12 @@ class SqliteBackend:
         path = url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("UPDATE processes SET lease_until = 1 WHERE id = ?", (member,))
+
+    def jump(self, url: str, seconds: float) -> None:
+        path = url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            for statement in JUMP:
+                connection.execute(statement.replace("penstock.", "").replace("$1", str(seconds)))
 
     def idle(self, url: str, seconds: float) -> None:
         path = url.removeprefix("sqlite:///")
@@ -163,7 +182,21 @@ class RedisBackend:
         with redis.Redis.from_url(plain, decode_responses=True) as server:
             for number in server.zrange(f"{tag}:processes", 0, -1):
                 if server.hget(f"{tag}:process:{number}", "id") == member:
-                    server.zadd(f"{tag}:processes", {number: 1})
+                    server.hset(f"{tag}:process:{number}", "lease_until", "1")
+
+    def jump(self, url: str, seconds: float) -> None:
+        plain, _, namespace = url.partition("?namespace=")
+        tag = f"{{{namespace}}}"
+        with redis.Redis.from_url(plain, decode_responses=True) as server:
+            for number in server.zrange(f"{tag}:processes", 0, -1):
+                server.zincrby(f"{tag}:processes", -seconds, number)
+                for field in ("heartbeat_at", "lease_until"):
+                    at = float(server.hget(f"{tag}:process:{number}", field) or 0.0)
+                    server.hset(f"{tag}:process:{number}", field, repr(at - seconds))
+            for seq in server.zrange(f"{tag}:scheduled", 0, -1):
+                for key, field in (("scheduled", "run_at"), ("put_off", "since")):
+                    at = server.zincrby(f"{tag}:{key}", -seconds, seq)
+                    server.hset(f"{tag}:job:{seq}", field, repr(at))
 
     def idle(self, url: str, seconds: float) -> None:
         plain, _, namespace = url.partition("?namespace=")
@@ -203,6 +236,10 @@ class PostgresBackend:
 
     def lapse(self, url: str, member: str) -> None:
         execute(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
+
+    def jump(self, url: str, seconds: float) -> None:
+        for statement in JUMP:
+            execute(url, statement, seconds)
 
     def idle(self, url: str, seconds: float) -> None:
         execute(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
@@ -255,6 +292,10 @@ class Ledger:
 
     def lapse(self, member: Member) -> None:
         self.backend.lapse(self.url, member.id)
+
+    def jump(self, seconds: float) -> None:
+        """See `Backend.jump`."""
+        self.backend.jump(self.url, seconds)
 
     def idle(self, seconds: float) -> None:
         self.backend.idle(self.url, seconds)

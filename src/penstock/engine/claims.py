@@ -12,8 +12,8 @@ from penstock.ports.queue import Lease, Outcome, Ref, Settlement
 
 
 class Claims:
-    """Filled by the dispatcher, and by queues that lease jobs unasked: it is their `Inbox`. Emptied
-    by workers."""
+    """Filled by the dispatcher and, through the inbox of the membership, by queues that lease jobs
+    unasked. Emptied by workers."""
 
     def __init__(
         self, maxsize: int, settler: Settler, events: EngineEvents, now: Callable[[], float]

@@ -94,16 +94,16 @@ class Dispatcher(Service):
         exchange = await self._trip(load, want)
         self.settler.stored(load)
         self.claims.settled([settlement.lease for settlement, _ in load.settlements])
-        if exchange.member:
+        if member is not self.membership.member:
+            # A trip that took so long that the process has lapsed and joined again meanwhile. What
+            # it has leased belonged to the membership before: others may hold it by now.
+            self.claims.ready()
+        elif not exchange.member:
+            self.events.lapsed.set()  # nothing can be claimed until it has joined again
+        elif not self.events.lapsed.is_set():
             self.claims.put(exchange.leases)
             if want is not None:
                 self.room.learn(want, exchange)
-        elif member is self.membership.member:
-            # Nothing can be claimed until it has joined again. A trip that took so long that it
-            # has by now tells of the membership before.
-            self.events.lapsed.set()
-        else:
-            self.claims.ready()
         count_runs(self.running.tally, load.settlements, exchange)
         await self._after(load.settlements, exchange)
         if freed:

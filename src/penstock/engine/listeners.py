@@ -59,9 +59,9 @@ class CancelListener(Service):
         listener = self.queue.listen(Topic.CANCELLED)
         try:
             while True:
-                # The time-out covers a wake-up that never came, while anything runs.
-                await listener.wait(self.poll_seconds if self.running.runs else None)
-                await self._look()
+                # The time-out covers a wake-up that never came, to whatever runs by then.
+                if await listener.wait(self.poll_seconds) or self.running.runs:
+                    await self._look()
         finally:
             listener.close()
 

@@ -21,7 +21,7 @@ from penstock.engine.watchdog import Watchdog
 from penstock.errors import QueueError
 from penstock.model.settings import EngineConfig
 from penstock.model.tally import Tally
-from penstock.ports.queue import JobQueue, Member
+from penstock.ports.queue import JobQueue, Lease, Member
 
 log = logging.getLogger("penstock")
 
@@ -45,11 +45,13 @@ class Membership(Service):
     status: EngineStatus
     member: Member = field(init=False)
     """The present one, from `join` on: another after each lapse."""
+    _inbox: MemberInbox = field(init=False)
     _renewer: Renewer = field(init=False)
 
     async def join(self) -> None:
+        self._inbox = MemberInbox(self.claims)
         self.member = await self.queue.join(
-            self.kinds, self.max_workers, self.settings.lease_seconds, self.claims
+            self.kinds, self.max_workers, self.settings.lease_seconds, self._inbox
         )
 
     def start(self) -> None:
@@ -65,6 +67,7 @@ class Membership(Service):
     async def _rejoin(self) -> None:
         """Others have taken over what this process held (it was frozen, or cut off too long)."""
         self.watchdog.interrupt_all(Interrupt.LEASE_LOST)
+        self._inbox.close()
         self.claims.void()
         self.settler.forget()
         await self._renewer.stop()
@@ -74,9 +77,10 @@ class Membership(Service):
                 await self.member.leave()
                 await self.join()
                 break
-            except QueueError as error:
+            except Exception as error:  # a process that is no member does nothing, for ever
                 failures += 1
-                log.warning("cannot rejoin yet: %s", error)
+                expected = isinstance(error, QueueError)
+                log.warning("cannot rejoin yet: %s", error, exc_info=not expected)
                 await asyncio.sleep(reconnect_delay(failures, self.settings))
         self.events.lapsed.clear()
         self.running.tally = Tally()  # another membership: its counters start again
@@ -103,6 +107,21 @@ class Membership(Service):
 
     async def upkeep(self) -> None:
         await self.member.upkeep()
+
+
+class MemberInbox:
+    """Where the queue puts jobs that it leases to one membership unasked. What comes when that has
+    lapsed is not taken: others may hold it by now."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims: Claims | None = claims
+
+    def put(self, leases: Sequence[Lease]) -> None:
+        if self._claims is not None:
+            self._claims.put(leases)
+
+    def close(self) -> None:
+        self._claims = None
 
 
 @dataclass(eq=False)

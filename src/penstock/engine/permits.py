@@ -225,8 +225,11 @@ class PermitBroker:
             while asked := self._due():
                 requests = [request for _, turns in asked for _, request in turns]
                 begun = runtime.monotonic()
+                member = self._membership.member
                 try:
-                    answers = iter(await self._membership.member.permits(requests))
+                    answers = iter(await member.permits(requests))
+                    if member is not self._membership.member:
+                        raise QueueUnavailable("the membership lapsed meanwhile, and its permits")
                 except QueueUnavailable as error:
                     # Who waits goes on waiting: to begin anew would repeat what has been done.
                     self._put_off(asked, error)

@@ -21,7 +21,7 @@ SLOWEST = 64.0
 PRAISE = 20
 """Successes in a row after which a slowed lane goes twice as fast again."""
 REFUSALS = 3
-PARDONED = "[[0, 0], [-1, 0]]"
+PARDONED = "[[0, 0, 0], [-1, 0, 0]]"
 """As if two others had just been refused: one more refusal blocks the lane again."""
 CREDENTIALS = "credentials"
 SUSPICION_SECONDS = 300.0
@@ -41,12 +41,22 @@ class Fault(Enum):
     JOB = "job"
 
 
+class Spared(NamedTuple):
+    """Failures of a job that turn out to be its lane's: their attempts are to be returned."""
+
+    job: int
+    token: int
+    """Of the last run that failed. While that goes on, it is judged when it ends."""
+    failures: int
+    """Runs that failed."""
+
+
 class FailureVerdict(NamedTuple):
     """A lane's verdict on a failure."""
 
     fault: Fault
-    spared: Sequence[tuple[int, int]] = ()
-    """Earlier failures, (job, token), that turn out to be the lane's too."""
+    spared: Sequence[Spared] = ()
+    """Earlier failures that turn out to be the lane's too."""
 
 
 def set_back(lane: LaneState, now: float) -> bool:
@@ -74,7 +84,7 @@ def succeeded(lane: LaneState) -> None:
         lane.doubted = _added(lane.doubted, json.loads(lane.tried))
     lane.step, lane.retry_at, lane.trial, lane.last_trial = 0, 0.0, None, None
     lane.trial_holder, lane.tried = None, "[]"
-    lane.suspect = lane.probe_ok = None
+    lane.suspect, lane.suspect_failures, lane.probe_ok = None, 0, None
     lane.refusers = "[]"
     if lane.slowdown > 1 or lane.limited:
         lane.praised += 1
@@ -84,7 +94,7 @@ def succeeded(lane: LaneState) -> None:
 
 def unavailable(lane: LaneState, job: int, token: int, now: float) -> FailureVerdict:
     """A connection error, time-out or 5xx. When the breaker opens, the job that failed first
-    has spent no attempt either."""
+    has spent no attempt either, however often it has run meanwhile."""
     if lane.open:
         lane.tried = _added(lane.tried, [job])
         if job == lane.trial:
@@ -93,7 +103,11 @@ def unavailable(lane: LaneState, job: int, token: int, now: float) -> FailureVer
         return FailureVerdict(Fault.LANE)
     if job in json.loads(lane.doubted):
         return FailureVerdict(Fault.JOB)
-    if not suspected(lane, now) or lane.suspect == job:
+    if not suspected(lane, now):
+        lane.suspect, lane.suspect_token, lane.suspect_failures = None, 0, 0
+    if lane.suspect is None or lane.suspect == job:
+        # A run may fail in several requests.
+        lane.suspect_failures += lane.suspect is None or lane.suspect_token != token
         lane.suspect, lane.suspect_token, lane.suspect_at = job, token, now
         return FailureVerdict(Fault.JOB)
     lane.tried = _added(lane.tried, [job])
@@ -105,12 +119,12 @@ def suspected(lane: LaneState, now: float) -> bool:
     return lane.suspect is not None and lane.suspect_at + SUSPICION_SECONDS > now
 
 
-def _open(lane: LaneState, last: int, now: float) -> list[tuple[int, int]]:
+def _open(lane: LaneState, last: int, now: float) -> list[Spared]:
     """Open the breaker; the job that was under suspicion is not at fault."""
     assert lane.suspect is not None
-    spared = [(lane.suspect, lane.suspect_token)]
+    spared = [Spared(lane.suspect, lane.suspect_token, lane.suspect_failures)]
     lane.tried = _added(lane.tried, [lane.suspect])
-    lane.suspect, lane.last_trial = None, last
+    lane.suspect, lane.suspect_failures, lane.last_trial = None, 0, last
     _climb(lane, now)
     return spared
 
@@ -119,7 +133,7 @@ def probed(lane: LaneState, ok: bool, now: float) -> FailureVerdict:
     """A probe that fails makes a suspected outage one; one that turns from failing to passing
     brings the next real try forward. (One that passes all along says nothing: the service may
     accept connections and still be broken.)"""
-    spared: Sequence[tuple[int, int]] = ()
+    spared: Sequence[Spared] = ()
     if not ok and not lane.open and lane.suspect is not None:
         spared = _open(lane, lane.suspect, now)
     if ok and lane.open and lane.probe_ok == 0:
@@ -170,8 +184,11 @@ def refused(lane: LaneState, job: int, token: int) -> FailureVerdict:
     abandoned(lane, job)
     if lane.blocked_why == CREDENTIALS and lane.blocked_until == FOR_EVER:
         return FailureVerdict(Fault.LANE)
-    others = [(seq, of) for seq, of in json.loads(lane.refusers) if seq != job]
-    lane.refusers = json.dumps([*others, (job, token)])
+    known = {seq: Spared(seq, of, *count or (1,)) for seq, of, *count in json.loads(lane.refusers)}
+    before = known.pop(job, None)
+    count = 1 if before is None else before.failures + (before.token != token)
+    others = list(known.values())
+    lane.refusers = json.dumps([*others, (job, token, count)])
     if len(others) + 1 < REFUSALS:
         return FailureVerdict(Fault.JOB)
     lane.blocked_until, lane.blocked_why, lane.refusers = FOR_EVER, CREDENTIALS, "[]"

@@ -41,7 +41,8 @@ class LaneState:
     credentials: int = 1
     """Whether requests carry a key, so that refusals (401, 403) may mean that it is no good."""
     refusers: str = "[]"
-    """Jobs that were refused, with no success between: [[job, token], ...]."""
+    """Jobs that were refused, with no success between: [[job, token of its last run that was,
+    how many were], ...]."""
     blocked_until: float = 0.0
     blocked_why: str | None = None
     """rate limited, credentials, paused"""
@@ -60,6 +61,8 @@ class LaneState:
     suspect: int | None = None
     """The job whose failure may be the lane's fault or its own."""
     suspect_token: int = 0
+    suspect_failures: int = 0
+    """Runs of it that have failed since it is under suspicion; the token is the last one's."""
     suspect_at: float = 0.0
     address: str | None = None
     """Where the dependency was last not reached, as host:port."""

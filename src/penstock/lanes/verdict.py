@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.lanes import breaker
-from penstock.lanes.breaker import FailureVerdict, Fault
+from penstock.lanes.breaker import FailureVerdict, Fault, Spared
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import News, Report
 from penstock.ports.queue import Outcome, Ref, Settlement
@@ -18,8 +18,8 @@ LONGEST_SECONDS = 300.0
 
 class Learnt(NamedTuple):
     fault: Fault
-    spared: Sequence[tuple[int, int]] = ()
-    """Earlier failures, (job, token), that turn out to be the lane's: attempts to return."""
+    spared: Sequence[Spared] = ()
+    """Earlier failures that turn out to be the lane's: attempts to return."""
     closed: bool = False
     """The breaker has closed: who waits for the lane can be woken."""
 

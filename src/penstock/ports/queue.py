@@ -6,8 +6,8 @@ An adapter promises:
 - whatever a member writes on a job is fenced by the job's id, the lease's token and the random id
   of the membership. Numbers that the store gives out (a job's seq, a member's number) find rows
   and prove nothing: after a failover to a replica that lagged they are given again;
-- a lease ends with its holder's membership: when it is not renewed, or when its process is
-  provably dead, its jobs go back to the queue;
+- a lease ends with its holder's membership: when its process is provably dead, or when another
+  has watched it not being renewed for as long as a lease lasts, its jobs go back to the queue;
 - every wake-up is sent after the change it announces can be read.
 
 Methods raise QueueUnavailable while the queue cannot be reached. Then nothing was stored, or,
@@ -336,8 +336,8 @@ class Member(Protocol):
         ...
 
     async def upkeep(self) -> None:
-        """Take back what dead or lapsed processes held, cancel children of cancelled jobs, age
-        waiting jobs, apply retention."""
+        """Take back what dead or lapsed processes held, cancel children of cancelled jobs, bring
+        forward what was put off while the clock was ahead, age waiting jobs, apply retention."""
         ...
 
     async def leave(self) -> None:

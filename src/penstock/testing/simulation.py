@@ -162,13 +162,9 @@ class Simulation:
         return found
 
     def _longest(self) -> float:
-        """Seconds until all has to be done. What is put off while the clock is ahead is due only
-        when the clock is there again."""
+        """Seconds until all has to be done."""
         last = max((fault.at + fault.seconds for fault in self.faults), default=0.0)
-        ahead = sum(
-            AHEAD * fault.seconds for fault in self.faults if fault.kind is FaultKind.CLOCK_JUMP
-        )
-        return last + ahead + RECOVERY_SECONDS
+        return last + RECOVERY_SECONDS
 
     def close(self) -> None:
         with self.machine.running():
@@ -273,8 +269,6 @@ class Simulation:
                 loop.call_later(fault.seconds, self._mend_wakeups)
             case FaultKind.CLOCK_JUMP:
                 machine.clock_jump += AHEAD * fault.seconds
-                for process in machine.processes:
-                    process.lapses += 1
                 loop.call_later(fault.seconds, self._set_clock_back, AHEAD * fault.seconds)
             case FaultKind.OUTAGE:
                 self._outage = (until, fault.steps)

@@ -170,6 +170,7 @@ async def test_member_that_lapses_with_the_try_frees_it(ledger: Ledger) -> None:
     assert len(await claimed_soon(frozen)) == 1
     assert await claim_lanes(other) == []
     ledger.lapse(frozen)
+    await other.upkeep()
 
     assert len(await claimed_soon(other)) == 1
 

@@ -68,6 +68,54 @@ async def test_failure_of_a_second_job_opens_the_breaker_and_costs_no_attempt(
     assert await claim_lanes(member) == []
 
 
+async def test_first_to_fail_gets_all_its_attempts_back_however_often_it_has_run(
+    ledger: Ledger,
+) -> None:
+    queue = await open_lanes(ledger, api=CALM)
+    member = await ledger.join(queue)
+    await add(queue, 2, lane=LANE)
+    first, second = await claim_lanes(member, 2)
+    await end(member, down(first))
+    (again,) = await claimed_soon(member, lanes=1)
+    await end(member, down(again, run_at=time.time() + 60))
+    assert (again.id, await attempts(queue, first.id)) == (first.id, 2)
+    await end(member, down(second))
+
+    assert [await attempts(queue, one.id) for one in (first, second)] == [0, 0]
+
+
+async def test_first_to_fail_gets_its_attempt_back_while_it_runs_again(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api=CALM)
+    member = await ledger.join(queue)
+    await add(queue, 2, lane=LANE)
+    first, second = await claim_lanes(member, 2)
+    await end(member, down(first))
+    (again,) = await claimed_soon(member, lanes=1)
+    assert (again.id, again.attempts) == (first.id, 2)
+    await end(member, down(second))
+    assert await attempts(queue, first.id) == 1, "the run that goes on"
+    settled = await end(member, down(again))
+
+    assert settled.spared == {again.ref}
+    assert await attempts(queue, first.id) == 0
+
+
+async def test_run_with_several_failed_requests_gets_one_attempt_back(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api=CALM)
+    member = await ledger.join(queue)
+    await add(queue, 2, lane=LANE)
+    first, second = await claim_lanes(member, 2)
+    await end(member, own_fault(first))
+    (again,) = await claimed_soon(member, lanes=1)
+    for _ in range(2):
+        await give_back(member, [await permitted(member)], News.UNAVAILABLE, again)
+    await end(member, own_fault(again))
+    assert await attempts(queue, first.id) == 2
+    await end(member, down(second))
+
+    assert await attempts(queue, first.id) == 1, "the first run failed by itself"
+
+
 async def test_both_in_one_batch_cost_no_attempt(ledger: Ledger) -> None:
     queue = await open_lanes(ledger, api=CALM)
     member = await ledger.join(queue)

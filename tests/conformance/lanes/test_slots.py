@@ -127,7 +127,7 @@ async def test_cancelled_run_that_completes_all_the_same_frees_its_slot(
     assert (await in_flight(narrow), await in_flight(narrow, "all")) == (0, 0)
 
 
-async def test_slots_of_a_lapsed_member_are_free_at_the_next_claim_of_another(
+async def test_slots_of_a_lapsed_member_are_free_with_the_next_upkeep_of_another(
     ledger: Ledger, narrow: JobQueue
 ) -> None:
     frozen, other = await ledger.join(narrow), await ledger.join(await ledger.open())
@@ -135,6 +135,7 @@ async def test_slots_of_a_lapsed_member_are_free_at_the_next_claim_of_another(
     assert len(await claim_lanes(frozen)) == 2
     assert await claim_lanes(other) == []
     ledger.lapse(frozen)
+    await other.upkeep()
 
     assert len(await claim_lanes(other)) == 2
     assert (await in_flight(narrow), await in_flight(narrow, "all")) == (2, 2)
@@ -326,6 +327,31 @@ async def test_slot_freed_by_a_lapse_wakes_the_line_that_waits_for_it(
         return await claim_lanes(other)
 
     assert len(await until(claims, "the freed slots")) == 2
+
+
+async def test_line_that_waits_for_a_slot_is_served_when_its_last_process_has_left(
+    ledger: Ledger, narrow: JobQueue
+) -> None:
+    last = await ledger.join(narrow)
+    await add(narrow, 3, lane=LANE)
+    assert len(await claim_lanes(last)) == 2
+    assert await claim_lanes(last) == [], "its line waits for a slot"
+    await ledger.leave(last)
+
+    assert len(await claim_lanes(await ledger.join(narrow))) == 2
+
+
+async def test_line_is_served_although_nobody_handled_its_kind_when_a_slot_was_freed(
+    ledger: Ledger, narrow: JobQueue
+) -> None:
+    holder, handler = await ledger.join(narrow, "other"), await ledger.join(narrow)
+    held = [await permitted(holder) for _ in range(2)]
+    job = await add_one(narrow, lane=LANE)
+    assert await claim_lanes(handler) == [], "its line waits for a slot"
+    await ledger.leave(handler)
+    await give_back(holder, held)
+
+    assert ids_of(await claim_lanes(await ledger.join(narrow))) == [job.id]
 
 
 async def test_smaller_limit_holds_from_the_next_start_on(ledger: Ledger) -> None:

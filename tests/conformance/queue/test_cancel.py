@@ -160,6 +160,7 @@ async def test_cancelled_job_of_a_lapsed_member_is_freed_and_stays_cancelled(
     member.mark_started(lease)
     await queue.cancel(one(job))
     ledger.lapse(member)
+    await other.upkeep()
 
     assert await claim(other) == []
     assert (await get(queue, job.id)).state is JobState.CANCELLED

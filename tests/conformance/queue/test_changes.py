@@ -117,6 +117,7 @@ async def test_refused_settlement_is_not_logged(
     await add_one(queue, log="paper")
     lease = await claim_one(member)
     ledger.lapse(member)
+    await other.upkeep()
     await claim_one(other)
     before = await queue.versions([("default", "paper")])
     await member.exchange([completed(lease)], [Progress(lease, 0.5, "ghost")], None)

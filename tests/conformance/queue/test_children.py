@@ -156,6 +156,7 @@ async def test_run_that_was_taken_over_can_enqueue_no_more(
     stale = await parent_of(queue, member)
     member.mark_started(stale)
     ledger.lapse(member)
+    await other.upkeep()
     newer = await claim_one(other, "parent")
 
     for claimed in (stale, newer):  # also with the right token, under a membership of before

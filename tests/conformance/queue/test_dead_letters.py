@@ -112,7 +112,7 @@ async def test_lease_from_before_a_redrive_is_void(
     lease = await claim_one(member)
     member.mark_started(lease)
     ledger.lapse(member)
-    await claim(other)
+    await other.upkeep()
     assert (await get(queue, job.id)).state is JobState.FAILED
     await queue.redrive(one(job))
     late = completed(lease)

@@ -158,7 +158,9 @@ async def test_a_late_settlement_of_what_was_handed_over_is_refused(
     await add_one(queue)
     await arrived(taken, 1)
     ledger.lapse(waiting)
-    (lease,) = await claim(await ledger.join(queue, KIND))
+    other = await ledger.join(queue, KIND)
+    await other.upkeep()
+    (lease,) = await claim(other)
     late = completed(taken[0])
     assert (await exchange(waiting, late)).stale == [late]
     assert lease.token > late.lease.token

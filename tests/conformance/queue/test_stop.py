@@ -301,6 +301,7 @@ async def test_job_of_a_lapsed_process_is_cancelled(
     member.mark_started(await claim_one(member))
     await stop(queue)
     ledger.lapse(member)
+    await other.upkeep()
 
     assert await claim(other) == []
     assert (await get(queue, job.id)).state is JobState.CANCELLED

@@ -153,6 +153,77 @@ async def test_a_sign_off_that_fails_closes_no_file_twice(
         assert await app.processes() == []
 
 
+async def test_joining_again_outlasts_an_error_that_nobody_expected(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = farm.bare(lease_seconds=600.0, reconnect_first_seconds=0.01)
+    failures = 0
+    async with two_members(farm, app) as (orchestrator, lapse):
+        queue = app.queue
+        assert isinstance(queue, SqliteQueue)
+        really_join = queue.join
+
+        async def join(*arguments: Any) -> Any:
+            nonlocal failures
+            failures += 1
+            if failures < 3:
+                raise ZeroDivisionError("a bug, or a library's")
+            return await really_join(*arguments)
+
+        monkeypatch.setattr(queue, "join", join)
+        await lapse()
+        await app.enqueue("work")  # a trip to the queue, from which it hears of its loss
+        await until(lambda: failures == 3, "the third try")
+        await does_new_work(app, orchestrator)
+
+
+async def test_an_answer_that_comes_when_the_process_has_joined_again_is_dropped(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = farm.bare(lease_seconds=600.0)
+    leave, leased = asyncio.Event(), asyncio.Event()
+    runs: list[int] = []
+
+    @app.job("once")
+    async def once(ctx: JobContext) -> None:
+        runs.append(ctx.attempt)
+
+    async with two_members(farm, app) as (orchestrator, lapse):
+        membership = orchestrator._engine.membership
+        before = membership.member
+        really_exchange, put = before.exchange, membership.claims.put
+
+        async def late(*arguments: Any) -> Any:
+            answer = await really_exchange(*arguments)
+            if any(one.kind == "once" for one in answer.leases):
+                leased.set()
+                await leave.wait()
+            return answer
+
+        # Nothing is handed over: it is to be claimed.
+        monkeypatch.setattr(before, "_stand", lambda *_: None)
+        monkeypatch.setattr(before, "exchange", late)
+        await app.enqueue("work")  # the trip after which nobody stands waiting
+        job = await app.enqueue("once")
+        async with asyncio.timeout(SOON):
+            await leased.wait()
+        await lapse()
+        orchestrator._engine.events.lapsed.set()
+        await until(lambda: membership.member is not before, "it to join again")
+        taken: list[str] = []
+
+        def noted(leases: Any) -> None:
+            taken.extend(one.id for one in leases)
+            put(leases)
+
+        monkeypatch.setattr(membership.claims, "put", noted)
+        leave.set()
+        assert (await app.wait(job.id, timeout=SOON)).state is JobState.COMPLETED
+        assert runs == [1], "only under the lease that it has"
+        assert taken.count(job.id) == 1
+        await does_new_work(app, orchestrator)
+
+
 async def test_stopping_while_joining_again_ends_cleanly(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,10 +45,30 @@ def test_two_different_jobs_open_the_breaker() -> None:
     assert (lane.suspect, lane.suspect_token) == (1, 5)
 
     lesson = breaker.unavailable(lane, 2, 9, NOON)
-    assert lesson == (Fault.LANE, [(1, 5)]), "who failed first gets its attempt back"
+    assert lesson == (Fault.LANE, [(1, 5, 1)]), "who failed first gets its attempt back"
     assert lane.open
     assert lane.suspect is None
     assert lane.last_trial == 2
+
+
+def test_every_run_of_the_suspect_that_failed_counts_once() -> None:
+    lane = lane_state()
+    for token in (5, 6, 6, 8):
+        breaker.unavailable(lane, 1, token, NOON)
+
+    assert breaker.unavailable(lane, 2, 9, NOON).spared == [(1, 8, 3)]
+    assert lane.suspect_failures == 0
+
+
+def test_failures_before_a_success_or_long_ago_are_the_jobs_own() -> None:
+    lane = lane_state()
+    breaker.unavailable(lane, 1, 1, NOON)
+    breaker.succeeded(lane)
+    breaker.unavailable(lane, 1, 2, NOON)
+    later = NOON + breaker.SUSPICION_SECONDS
+    breaker.unavailable(lane, 1, 3, later)
+
+    assert breaker.unavailable(lane, 2, 9, later).spared == [(1, 3, 1)]
 
 
 def test_one_job_alone_never_opens_the_breaker() -> None:
@@ -178,7 +198,7 @@ def test_probe_that_fails_makes_a_suspected_outage_one() -> None:
     lesson = breaker.probed(lane, False, NOON)
 
     assert lane.open
-    assert lesson.spared == [(1, 1)], "its attempt is to be returned"
+    assert lesson.spared == [(1, 1, 1)], "its attempt is to be returned"
     assert lane.last_trial == 1
     assert 0.8 * FIRST <= lane.retry_at - NOON <= FIRST
 

@@ -139,7 +139,7 @@ def test_first_two_to_be_refused_get_their_attempts_back_when_the_third_blocks_t
     lane = lane_state()
     breaker.refused(lane, 1, 11)
     breaker.refused(lane, 2, 12)
-    assert breaker.refused(lane, 3, 13) == (Fault.LANE, [(1, 11), (2, 12)])
+    assert breaker.refused(lane, 3, 13) == (Fault.LANE, [(1, 11, 1), (2, 12, 1)])
 
 
 def test_refusals_say_nothing_in_a_lane_without_credentials() -> None:

@@ -189,7 +189,6 @@ class PostgresMember(SqlMember):
 
     async def _do_chores(self, want: Want) -> None:
         queue = self._queue
-        await queue.end_lapsed(self._trips, self._number)
         await self._trips.write(lambda tx: make_ready(tx, want, queue.weights, queue.lane_config))
 
     async def _claim(self, want: Want) -> Claimed:

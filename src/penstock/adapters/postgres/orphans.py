@@ -77,12 +77,25 @@ class Orphans:
             await tx.fetch("handed_back", *columns, HISTORY_LIMIT, self._number)
             await self._cancel_stopped(tx, seqs)
             tx.wake(Topic.READY)
+        await self._end_cancelled(tx)
         slots = await tx.fetch(
             "SELECT DISTINCT ref FROM penstock.slots WHERE holder = $1", self._number
         )
         known = {seq for seq, *_ in self._leases} | self._permits
         if unknown := [ref for (ref,) in slots if ref not in known]:
             await free_slots(tx, self._number, unknown)
+
+    async def _end_cancelled(self, tx: Transaction) -> None:
+        """Those that were cancelled meanwhile have no run that could end."""
+        held = await tx.fetch(
+            "SELECT seq, id, token FROM penstock.jobs WHERE holder = $1 AND state = 'cancelled'"
+            " ORDER BY seq FOR UPDATE",
+            self._number,
+        )
+        lost = [tuple(row) for row in held if tuple(row) not in self._leases]
+        if lost:
+            await tx.fetch("cancel_seen", *zip(*lost, strict=True), self._number)
+            tx.wake(Topic.FINISHED)
 
     async def _cancel_stopped(self, tx: Transaction, seqs: Sequence[int]) -> None:
         cancelled = sorted(await cancel_requeued(tx, seqs))

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.postgres import schema, takeover
@@ -137,17 +138,12 @@ class PostgresQueue(SqlQueue):
     async def fetchval(self, statement: str, *values: Any) -> Any:
         return await self._look(lambda tx: tx.fetchval(statement, *values), COMMAND_SECONDS)
 
-    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
-        for number, life in found:
-            await self.write(partial(takeover.dead, folder=self.folder, number=number, life=life))
-        await self.end_lapsed(self, me)
-
-    async def end_lapsed(self, writer: PostgresQueue | Pool, me: int) -> None:
-        """End every membership that was not renewed in time, each in a transaction of its own."""
-        for number, life in await self.fetch(takeover.LAPSED_MEMBERS, self.now(), me):
-            await writer.write(
-                partial(takeover.lapsed, folder=self.folder, number=number, life=life)
-            )
+    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
+        """Each in a transaction of its own."""
+        for member in dead:
+            await self.write(partial(takeover.dead, folder=self.folder, seen=member))
+        for member in lapsed:
+            await self.write(partial(takeover.lapsed, folder=self.folder, seen=member))
 
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
         await place(own(tx), jobs, self.weights)

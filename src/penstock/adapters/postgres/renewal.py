@@ -59,7 +59,7 @@ class Renewal:
             clock.sample(sent, now)
             if holds:
                 refs = zip(*sorted(lease.ref for lease in holds), strict=True)
-                await connection.execute(sql("hold"), *refs, now + self._lease_seconds)
+                await connection.execute(sql("hold"), *refs, now + self._lease_seconds, now)
         return True
 
     def close(self) -> None:

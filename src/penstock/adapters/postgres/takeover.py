@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import Started, proven_dead, started_jobs
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
@@ -11,36 +12,33 @@ from penstock.adapters.sql.takeover import DIED, LAPSED, boot_id, take_back_jobs
 
 IS_MEMBER = "SELECT EXISTS (SELECT 1 FROM penstock.processes WHERE number = $1 AND id = $2)"
 """Whether a number is that of this membership: its id is what nobody else ever has."""
-LAPSED_MEMBERS = (
-    "SELECT number, life FROM penstock.processes WHERE lease_until < $1 AND number <> $2"
-)
-"""Memberships that were not renewed in time (their process is frozen or far away). Not one's
-own: whoever asks is alive, and its late renewal is on its way."""
 
 
-async def lapsed(tx: Transaction, folder: Path, number: int, life: str) -> None:
-    """End a membership if it has lapsed, unless somebody else is at it."""
+async def lapsed(tx: Transaction, folder: Path, seen: MemberLook) -> None:
+    """End a membership that was not renewed in time (its process is frozen or far away), if it has
+    not been since, and unless somebody else is at it."""
     row = await tx.one(
         "SELECT id, host, pid FROM penstock.processes"
-        " WHERE number = $1 AND life = $2 AND lease_until < $3 FOR UPDATE SKIP LOCKED",
-        number,
-        life,
-        tx.now,
+        " WHERE number = $1 AND life = $2 AND heartbeat_at = $3 FOR UPDATE SKIP LOCKED",
+        seen.number,
+        seen.life,
+        seen.renewed,
     )
     if row is not None:
-        jobs = await end_membership(tx, number, row["id"], started_jobs(folder / life), LAPSED)
+        started = started_jobs(folder / seen.life)
+        jobs = await end_membership(tx, seen.number, row["id"], started, LAPSED)
         tell(row["host"], row["pid"], LAPSED, jobs)
 
 
-async def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
+async def dead(tx: Transaction, folder: Path, seen: MemberLook) -> None:
     """End a membership if its process is provably dead."""
-    path = folder / life
+    number, path = seen.number, folder / seen.life
     with proven_dead(path) as is_dead:
         row = await tx.one(
             "SELECT id, boot, host, pid FROM penstock.processes"
             " WHERE number = $1 AND life = $2 FOR UPDATE",
             number,
-            life,
+            seen.life,
         )
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.

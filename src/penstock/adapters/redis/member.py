@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.adapters.lease_watch import LeaseWatch
 from penstock.adapters.life_file import Started, open_life_file, started_jobs
 from penstock.adapters.member import QueueMember
 from penstock.adapters.queue_clock import ClockWatch
@@ -62,6 +63,7 @@ class RedisMember(QueueMember):
         self._started: Started | None = None
         self._aged_at = self._retained_at = float("-inf")
         self._clock = ClockWatch()
+        self._watch = LeaseWatch()
 
     def now(self) -> float:
         return self._queue.now()
@@ -105,9 +107,8 @@ class RedisMember(QueueMember):
         reply = await self._trip(ask, returned, results)
         for settlement in settlements:
             self._leases.pop(settlement.lease.id, None)
-        _, member, stale, spared, leases, next_at, lapsed, unknown, forgotten = reply
-        if want is not None and (lapsed or unknown or forgotten):
-            await takeover.take_back(self._connections, self._queue.folder, lapsed)
+        _, member, stale, spared, leases, next_at, unknown, forgotten = reply
+        if want is not None and (unknown or forgotten):
             await self._adopt(want, unknown)
             await self._queue.configure(forgotten)
             again = {**_want_ask(want), "regardless": True}
@@ -221,15 +222,17 @@ class RedisMember(QueueMember):
 
     async def upkeep(self) -> None:
         folder = self._queue.folder
-        clock, others, overdue, cascades = await self._connections.call(
+        clock, others, overdue, cascades, ahead = await self._connections.call(
             "upkeep", {"member": self._number}
         )
-        if await takeover.take_over(self._connections, folder, others):
+        if await takeover.take_over(self._connections, folder, others, self._watch):
             await self._sweep(folder)
         if overdue:
             await self._connections.call("overdue", {})
         if cascades:
             await self._queue.cancel_children()
+        if ahead:
+            await self._connections.call("bring_forward", {})
         if self._clock.went_back(float(clock)):
             while await self._connections.call("set_back", {}):
                 pass
@@ -262,7 +265,7 @@ class RedisMember(QueueMember):
 
     async def _sweep(self, folder: Path) -> None:
         _, others, *_ = await self._connections.call("upkeep", {"member": 0})
-        sweep_files(folder, {life for _, life, _, _ in others})
+        sweep_files(folder, {life for _, life, *_ in others})
 
 
 def _jitter() -> float:

@@ -47,6 +47,7 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
         case Outcome.RETRY | Outcome.FAILED:
             ask |= _ended_badly(s, member)
         case Outcome.RELEASED:
+            ask["finished_at"] = s.finished_at
             ask["message"] = storable(s.error["message"]) if s.error else ""
     if s.outcome in (Outcome.RELEASED, Outcome.HANDED_BACK) and s.started_at:
         ask["record"] = json.dumps(record_of(s, member))

@@ -252,13 +252,26 @@ SELECT seq FROM penstock.jobs JOIN penstock.processes AS p ON p.number = holder
 WHERE holder = :number AND state = 'cancelled' AND p.id = :id
 
 -- name: other_members
-SELECT number, life, lease_until FROM penstock.processes WHERE number <> :me
+-- When they were renewed last, and for how many seconds. See `LeaseWatch`.
+SELECT number, life, heartbeat_at, lease_until - heartbeat_at FROM penstock.processes
+WHERE number <> :me
 
 -- name: chores
--- Whether queued jobs are overdue, and whether cancelled ones have children left; and the time.
+-- Whether queued jobs are overdue, whether cancelled ones have children left, and whether any were
+-- put off at a time which is still to come; and the time.
 SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND deadline IS NOT NULL
                                              AND deadline <= penstock.clock()),
-       EXISTS (SELECT 1 FROM penstock.cascades), penstock.clock()
+       EXISTS (SELECT 1 FROM penstock.cascades),
+       EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND ready = 0
+                                             AND since > penstock.clock()),
+       penstock.clock()
+
+-- name: bring_forward
+-- Some of the jobs that were put off while the clock was ahead.
+UPDATE penstock.jobs SET run_at = run_at - (since - :now), since = :now
+WHERE seq = ANY (ARRAY(
+    SELECT seq FROM penstock.jobs WHERE state = 'queued' AND ready = 0 AND since > :now
+    ORDER BY since LIMIT :limit FOR UPDATE SKIP LOCKED))
 
 -- name: set_error [postgres]
 error = :error, error_type = :error_type
@@ -316,13 +329,21 @@ error = coalesce(:error, error), error_type = coalesce(:error_type, error_type)
 -- name: error_taken [sqlite]
 error = coalesce(:error, error)
 
--- name: return_attempt
--- A job has spent no attempt after all, and is first in its line again.
+-- name: return_attempts
+-- Failed runs of a job have spent no attempt after all, and it is first in its line again.
 UPDATE penstock.jobs
-SET attempts = attempts - 1, run_at = :now, state = 'queued', finished_at = NULL,
-    ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
-WHERE seq = :seq AND token = :token AND state IN ('queued', 'failed') AND attempts > 0
+SET attempts = CASE WHEN attempts > :count THEN attempts - :count ELSE 0 END, run_at = :now,
+    state = 'queued', finished_at = NULL, ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
+WHERE seq = :seq AND state IN ('queued', 'failed') AND attempts > 0
 RETURNING tenant, log, id, kind, attempts
+
+-- name: return_attempts_running
+-- The same of a job that runs: this run counts, and if it is the one of :token, how it ends.
+UPDATE penstock.jobs
+SET attempts = CASE WHEN attempts > :count - (CASE WHEN token = :token THEN 1 ELSE 0 END)
+                    THEN attempts - :count + (CASE WHEN token = :token THEN 1 ELSE 0 END)
+                    ELSE 1 END
+WHERE seq = :seq AND state = 'running'
 
 -- name: forget
 -- A chunk of the finished jobs that are past the retention.

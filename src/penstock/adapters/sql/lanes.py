@@ -12,6 +12,7 @@ from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.lanes import breaker, view
+from penstock.lanes.breaker import Spared
 from penstock.lanes.limits import repace
 from penstock.lanes.state import CONFIGURED, COUNTED, DAY, OWN, TOUCHED, LaneState, own_limits
 from penstock.model.lane import LaneLimits
@@ -72,12 +73,14 @@ async def wake_lane(tx: Sql, lane: str) -> None:
     tx.wake(Topic.READY)
 
 
-async def return_attempts(tx: Sql, failures: Sequence[tuple[int, int]]) -> None:
-    """Failures (job, token) that turn out to be their lane's have spent no attempt, not even
-    the last one: a job that they ended is queued again."""
+async def return_attempts(tx: Sql, failures: Sequence[Spared]) -> None:
+    """Failures that turn out to be their lane's have spent no attempt, not even the last one: a
+    job that they ended is queued again. One that runs again goes on, with fewer attempts spent."""
     entries = []
-    for seq, token in sorted(failures):
-        row = await tx.one("return_attempt", now=tx.now, seq=seq, token=token)
+    for seq, token, count in sorted(failures):
+        if await tx.execute("return_attempts_running", seq=seq, token=token, count=count):
+            continue
+        row = await tx.one("return_attempts", now=tx.now, seq=seq, count=count)
         if row is None:
             continue
         tx.wake(Topic.READY)

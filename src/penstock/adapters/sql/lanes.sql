@@ -35,6 +35,13 @@ UPDATE penstock.lines SET wake_at = 0, waits_for = NULL
 WHERE lane = :lane OR lane = ANY (ARRAY(
     SELECT name FROM penstock.lanes WHERE parent = :lane AND parent IS NOT NULL))
 
+-- name: wake_kinds
+-- The lines of these kinds that wait for a slot are to be looked at again.
+UPDATE penstock.lines SET wake_at = 0, waits_for = NULL
+WHERE (lane, kind) IN (
+    SELECT lane, kind FROM penstock.lines WHERE waits_for IS NOT NULL AND kind = ANY (:kinds)
+    ORDER BY lane, kind FOR UPDATE)
+
 -- name: lanes_ahead
 -- Lanes that were written at a time which is still to come: the clock was set back.
 SELECT name FROM penstock.lanes WHERE touched_at > penstock.clock()

@@ -65,6 +65,8 @@ class SqlMember(QueueMember):
             lease_until=tx.now + self._lease_seconds,
         )
         await lanes.try_at_once(self._shared.lane_rows(tx))
+        # Slots may have been freed while nobody handled these kinds.
+        await tx.execute("wake_kinds", kinds=self._kinds)
         return int(number)
 
     async def probes(self) -> list[tuple[str, str]]:

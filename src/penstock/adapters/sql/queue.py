@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock import runtime
+from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.sql import lanes, selection, stop
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
@@ -56,8 +57,9 @@ class SqlQueue(ABC):
         """The lanes, as a transaction or snapshot sees them."""
 
     @abstractmethod
-    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
-        """End memberships (number, life) that are dead, and all that have lapsed but one's own."""
+    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
+        """End memberships whose process is dead, and those that have lapsed unless they were
+        renewed since."""
 
     @abstractmethod
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:

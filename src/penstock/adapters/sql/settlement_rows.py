@@ -105,7 +105,7 @@ def _given_back(s: Settlement, member: str) -> dict[str, Any] | None:
 
 def _released(s: Settlement, member: str) -> list[Any]:
     reason = storable(s.error["message"]) if s.error else ""
-    return [*s.lease.ref, s.run_at, reason, s.waits_lane, _given_back(s, member)]
+    return [*s.lease.ref, s.run_at, reason, s.waits_lane, s.finished_at, _given_back(s, member)]
 
 
 def _handed_back(s: Settlement, member: str) -> list[Any]:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import SUFFIX, Started, print_of, proven_dead
 from penstock.adapters.sql import changes
-from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.model.job import DEFAULT_MAX_RETRIES, HISTORY_LIMIT
@@ -123,17 +124,13 @@ async def take_back_jobs(
     return jobs
 
 
-def suspects(rows: Sequence[Row], folder: Path, now: float) -> list[tuple[int, str]]:
-    """Of members (number, life, lease_until) those that are dead or lapsed, as (number, life); a
-    cheap look before any writing."""
+def found_dead(members: Sequence[MemberLook], folder: Path) -> list[MemberLook]:
+    """Those whose process is dead; a cheap look before any writing."""
     found = []
-    for number, life, lease_until in rows:
-        if lease_until < now:
-            found.append((number, life))
-            continue
-        with proven_dead(folder / life) as is_dead:
+    for member in members:
+        with proven_dead(folder / member.life) as is_dead:
             if is_dead:
-                found.append((number, life))
+                found.append(member)
     return found
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.adapters.lease_watch import LeaseWatch, MemberLook
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.sql import lanes
 from penstock.adapters.sql.chores import fail_overdue
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.queue import SqlQueue
-from penstock.adapters.sql.takeover import suspects, sweep_files
+from penstock.adapters.sql.takeover import found_dead, sweep_files
 from penstock.ports.queue import NO_LANE, Topic
 
 AGE_LIMIT = 100
 AGE_HEADS = 1000
 """How far down a line is looked for jobs that have waited long."""
+FORWARD_LIMIT = 1000
 RETENTION_LIMIT = 500
 RETENTION_EVERY = 60.0
 
@@ -29,18 +31,23 @@ class Upkeep:
         self._aged_at = 0.0
         self._retained_at = 0.0
         self._clock = ClockWatch()
+        self._watch = LeaseWatch()
 
     async def run(self) -> None:
         queue, now = self._queue, self._queue.now()
-        others = await queue.rows("other_members", me=self._number)
-        if found := suspects(others, queue.folder, now):
-            await queue.take_over(self._number, found)
+        rows = await queue.rows("other_members", me=self._number)
+        others = [MemberLook(*row) for row in rows]
+        dead, lapsed = found_dead(others, queue.folder), self._watch.lapsed(others)
+        if dead or lapsed:
+            await queue.take_over(dead, lapsed)
             sweep_files(queue.folder, await queue.life_names())
-        ((overdue, cascades, clock),) = await queue.rows("chores")
+        ((overdue, cascades, ahead, clock),) = await queue.rows("chores")
         if overdue:  # for when no worker is free to claim
             await queue.change(fail_overdue)
         if cascades:
             await queue.cancel_children()
+        if ahead:
+            await queue.change(_bring_forward)
         if self._clock.went_back(clock):
             self._aged_at = self._retained_at = 0.0
             if await queue.rows("any_ahead"):
@@ -73,6 +80,13 @@ class Upkeep:
         lifted = [(seq, lane, band - 40, tenant) for seq, lane, band, tenant in rows]
         await self._queue.place(tx, lifted)
         tx.wake(Topic.READY)
+
+
+async def _bring_forward(tx: Sql) -> None:
+    """Jobs that were put off while the clock was ahead of now are due as long from now as they were
+    from then."""
+    await tx.execute("bring_forward", now=tx.now, limit=FORWARD_LIMIT)
+    tx.wake(Topic.READY)
 
 
 async def retain(queue: SqlQueue) -> None:

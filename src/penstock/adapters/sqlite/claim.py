@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from penstock.adapters.sql.chores import STAGE_LIMIT, Placed, adopt, fail_overdue
-from penstock.adapters.sqlite import takeover
 from penstock.adapters.sqlite.fairness import Weights, place
 from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
 from penstock.adapters.sqlite.lanes import configure
@@ -30,25 +28,22 @@ def claim(
     member: int,
     want: Want,
     weights: Weights,
-    folder: Path,
     lane_config: Callable[[str], LaneConfig],
 ) -> Claimed:
     """Lease up to `want.limit` jobs to `member`, the first in line first.
 
-    The same trip takes back what lapsed members held, lets scheduled jobs join the line and
-    fails queued jobs whose deadline has passed.
+    The same trip lets scheduled jobs join the line and fails queued jobs whose deadline has
+    passed.
     """
-    look = {"member": member, "now": tx.now, "unknown": UNKNOWN_LANE}
-    any_lapsed, due, overdue, unknown, crashed, lines = tx.execute(sql("pending"), look).fetchone()
-    if any_lapsed:
-        takeover.lapsed(tx, folder, member)
+    look = {"now": tx.now, "unknown": UNKNOWN_LANE}
+    due, overdue, unknown, crashed, lines = tx.execute(sql("pending"), look).fetchone()
     if overdue:
         run(fail_overdue(tx.shared))
     if due:
         _stage(tx, weights)
     if unknown or due:
         _adopt(tx, want, weights, lane_config)
-    lines = lines or due or unknown or any_lapsed
+    lines = lines or due or unknown
     in_lanes = claim_in_lanes(tx, member, want, lane_config) if lines and want.lanes else []
     kinds = tuple(want.kinds)
     ordinary = want.ordinary
@@ -56,7 +51,7 @@ def claim(
         ordinary -= sum(lease.priority > Priority.HIGH for lease in in_lanes)
     picked = pick(tx, 1, NO_LANE, kinds, want.limit) if want.limit else []
     alone = want.crashed and not any(lease.crashes for lease in in_lanes)
-    if (crashed or due or any_lapsed) and alone and want.limit:
+    if (crashed or due) and alone and want.limit:
         picked = (pick(tx, 2, NO_LANE, kinds, 1) + picked)[: want.limit]
     leases = _lease(tx, member, within(picked, ordinary))
     soon = [next_look(tx, kinds) if lines and want.lanes else None]

@@ -72,14 +72,7 @@ class SqliteMember(SqlMember):
                 lanes.announce(tx)
                 self._stand(tx, loop, want, 0)
                 return Exchange([], stale, None, True, spared)
-            claimed = claim(
-                tx,
-                self._number,
-                want,
-                self._queue.weights,
-                self._queue.folder,
-                self._queue.lane_config,
-            )
+            claimed = claim(tx, self._number, want, self._queue.weights, self._queue.lane_config)
             lanes.announce(tx)
             found = sum(not lease.lane for lease in claimed.leases)
             self._stand(tx, loop, want, found)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from penstock import runtime
+from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
@@ -48,11 +49,12 @@ class SqliteQueue(SqliteFile, SqlQueue):
     async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
         return await self._shared.write(operation)
 
-    async def take_over(self, me: int, found: Sequence[tuple[int, str]]) -> None:
+    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
         def end(tx: Transaction) -> None:
-            for number, life in found:
-                takeover.dead(tx, self.folder, number, life)
-            takeover.lapsed(tx, self.folder, me)
+            for member in dead:
+                takeover.dead(tx, self.folder, member)
+            for member in lapsed:
+                takeover.lapsed(tx, self.folder, member)
 
         await self.write(end)
 

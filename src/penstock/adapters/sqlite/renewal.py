@@ -51,7 +51,8 @@ class Renewal:
             if holds and renewed:
                 batch = json.dumps([lease.ref for lease in holds])
                 until = now + self._lease_seconds
-                connection.execute(sql("hold"), {"batch": batch, "until": until})
+                hold = {"batch": batch, "until": until, "now": now}
+                connection.execute(sql("hold"), hold)
         return renewed == 1
 
     def close(self) -> None:

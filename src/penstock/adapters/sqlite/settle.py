@@ -57,7 +57,8 @@ def _settle(
 ) -> list[Settlement]:
     watched = outcome in (*LOGGED, *REQUEUED) and any(s.lease.log is not None for s in batch)
     statement = sql(outcome.name.lower()) + (" RETURNING jobs.seq" if watched else "")
-    parameters = {"batch": json.dumps(rows), "history_limit": HISTORY_LIMIT, "member": number}
+    batched = {"batch": json.dumps(rows), "history_limit": HISTORY_LIMIT}
+    parameters = {**batched, "member": number, "now": tx.now}
     cursor = tx.execute(statement, parameters)
     settled = {seq for (seq,) in cursor.fetchall()} if watched else set()
     count = len(settled) if watched else cursor.rowcount

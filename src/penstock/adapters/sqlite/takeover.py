@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import Started, proven_dead, started_jobs
 from penstock.adapters.sql.takeover import DIED, LAPSED, boot_id, take_back_jobs, tell
 from penstock.adapters.sqlite.lanes import free_slots
 from penstock.adapters.sqlite.transaction import Transaction, run
 
 
-def lapsed(tx: Transaction, folder: Path, me: int) -> None:
-    """End every membership that was not renewed in time (its process is frozen or far away).
-    Not one's own: whoever asks is alive, and its late renewal is on its way."""
-    rows = tx.execute(
-        "SELECT number, id, life, host, pid FROM processes WHERE lease_until < ? AND number <> ?",
-        (tx.now, me),
-    ).fetchall()
-    for number, member, life, host, pid in rows:
-        started = started_jobs(folder / life)
-        tell(host, pid, LAPSED, end_membership(tx, number, member, started, LAPSED))
+def lapsed(tx: Transaction, folder: Path, seen: MemberLook) -> None:
+    """End a membership that was not renewed in time (its process is frozen or far away), if it has
+    not been since."""
+    row = tx.execute(
+        "SELECT id, host, pid FROM processes WHERE number = ? AND life = ? AND heartbeat_at = ?",
+        (seen.number, seen.life, seen.renewed),
+    ).fetchone()
+    if row is not None:
+        member, host, pid = row
+        started = started_jobs(folder / seen.life)
+        tell(host, pid, LAPSED, end_membership(tx, seen.number, member, started, LAPSED))
 
 
-def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
+def dead(tx: Transaction, folder: Path, seen: MemberLook) -> None:
     """End a membership if its process is provably dead."""
-    path = folder / life
+    number, path = seen.number, folder / seen.life
     with proven_dead(path) as is_dead:
         here = "SELECT id, boot, host, pid FROM processes WHERE number = ? AND life = ?"
-        row = tx.execute(here, (number, life)).fetchone()
+        row = tx.execute(here, (number, seen.life)).fetchone()
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.
             member, boot, host, pid = row

@@ -62,8 +62,8 @@ def transaction(queue: SqliteQueue) -> Iterator[sqlite3.Connection]:
         connection.execute("ROLLBACK")
 
 
-def claim_in(transaction: Transaction, folder: Path) -> list[Lease]:
-    return claim.claim(transaction, ME, WANT, {}, folder, lane_config).leases
+def claim_in(transaction: Transaction) -> list[Lease]:
+    return claim.claim(transaction, ME, WANT, {}, lane_config).leases
 
 
 def cost(queue: SqliteQueue, work: Callable[[Transaction], Any]) -> int:
@@ -82,9 +82,9 @@ def cost(queue: SqliteQueue, work: Callable[[Transaction], Any]) -> int:
     return steps
 
 
-def claim_cost(queue: SqliteQueue, folder: Path) -> int:
+def claim_cost(queue: SqliteQueue) -> int:
     leases: list[Lease] = []
-    steps = cost(queue, lambda tx: leases.extend(claim_in(tx, folder)))
+    steps = cost(queue, lambda tx: leases.extend(claim_in(tx)))
     assert [lease.lane for lease in leases] == ["free"] * FREE
     return steps
 
@@ -112,10 +112,10 @@ BLOCKED = {
 
 @pytest.mark.parametrize("why", BLOCKED)
 async def test_claim_costs_the_same_with_20000_jobs_of_a_blocked_lane_in_front(
-    queue: SqliteQueue, tmp_path: Path, why: str
+    queue: SqliteQueue, why: str
 ) -> None:
     lane = BLOCKED[why]
-    alone = claim_cost(queue, tmp_path)
+    alone = claim_cost(queue)
     await enqueue(queue, lane)
     if why == "paused":
         await queue.control(lane, LaneCommand.PAUSE)
@@ -123,20 +123,18 @@ async def test_claim_costs_the_same_with_20000_jobs_of_a_blocked_lane_in_front(
         await enqueue(queue, *[lane] * 10_000)
     await look_at_all(queue)
 
-    assert claim_cost(queue, tmp_path) <= 1.2 * alone
+    assert claim_cost(queue) <= 1.2 * alone
 
 
 @pytest.mark.parametrize("why", ["slow", "full", "child"])
-async def test_claim_costs_the_same_with_2000_blocked_lanes(
-    queue: SqliteQueue, tmp_path: Path, why: str
-) -> None:
+async def test_claim_costs_the_same_with_2000_blocked_lanes(queue: SqliteQueue, why: str) -> None:
     await enqueue(queue, *(f"{why}{n}" for n in range(10) for _ in range(2)))
     await look_at_all(queue)
-    few = claim_cost(queue, tmp_path)
+    few = claim_cost(queue)
     await enqueue(queue, *(f"{why}{n}" for n in range(2000) for _ in range(2)))
     await look_at_all(queue)
 
-    assert claim_cost(queue, tmp_path) <= 1.2 * few
+    assert claim_cost(queue) <= 1.2 * few
 
 
 async def test_permit_costs_the_same_with_2000_lanes_and_20000_jobs(queue: SqliteQueue) -> None:
@@ -153,11 +151,9 @@ async def test_permit_costs_the_same_with_2000_lanes_and_20000_jobs(queue: Sqlit
     assert cost(queue, take) <= 1.2 * few
 
 
-async def test_settling_costs_the_same_with_2000_lanes_and_20000_jobs(
-    queue: SqliteQueue, tmp_path: Path
-) -> None:
+async def test_settling_costs_the_same_with_2000_lanes_and_20000_jobs(queue: SqliteQueue) -> None:
     def work(tx: Transaction) -> None:
-        leases = claim_in(tx, tmp_path)
+        leases = claim_in(tx)
         report = Report(News.SUCCESS)
         ends = [
             Settlement(lease, Outcome.COMPLETED, 1.0, 2.0, "null", report=report)
@@ -183,11 +179,11 @@ async def test_looking_for_lanes_to_probe_costs_nothing_while_all_are_well(
     assert cost(queue, lambda tx: run(take_probes(tx.shared))) <= few + 5
 
 
-async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue, tmp_path: Path) -> None:
+async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue) -> None:
     await enqueue(queue, *(f"full{n}" for n in range(500) for _ in range(2)))
     with transaction(queue) as connection:
         recorder = Recorder(connection)
-        leases = claim_in(recorder, tmp_path)
+        leases = claim_in(recorder)
         asked = [PermitRequest("free", -1, False, 1.0), PermitRequest("full1", -2, False, 1.0)]
         configure(recorder, ["free", "full1"], lane_config)
         run(permits.take(SqliteLanes(recorder.shared), ME, asked))
@@ -199,7 +195,7 @@ async def test_every_statement_on_lanes_goes_by_index(queue: SqliteQueue, tmp_pa
         settle.settle(recorder, ME, "member", ends)
         run(take_probes(recorder.shared))
         run(note_probe(SqliteLanes(recorder.shared), leases[0].lane, False))
-        claim_in(recorder, tmp_path)
+        claim_in(recorder)
         for statement, parameters in recorder.executed:
             # Whether there are any lines at all is one look at the first.
             tables = "jobs|lanes|slots" + ("" if statement == sql("pending") else "|lines")

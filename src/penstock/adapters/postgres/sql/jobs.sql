@@ -43,7 +43,8 @@ WHERE seq = ANY ($1)
 
 -- name: hold
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
-UPDATE penstock.jobs AS j SET run_at = greatest(j.run_at, $4), ready = 0
+-- A list for each of seq, id, token; until when; and the time.
+UPDATE penstock.jobs AS j SET run_at = greatest(j.run_at, $4), ready = 0, since = $5
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)
 WHERE {same_lease}
   AND j.state = 'queued'
@@ -71,23 +72,24 @@ SET state = 'failed', holder = NULL, started_at = s.started_at, finished_at = s.
 -- name: retry
 UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, error = s.error,
-    error_type = s.error_type, run_at = s.run_at, progress = 0, message = '',
+    error_type = s.error_type, run_at = s.run_at, since = s.finished_at, progress = 0, message = '',
     history = penstock.with_record(j.history, s.record, $10)
 {of_failed_runs}
 
 -- name: released
--- A list for each of seq, id, token, run_at, reason, waits_lane, record (or null), by seq;
--- the limit of the history; and who holds them.
+-- A list for each of seq, id, token, run_at, reason, waits_lane, when that was planned, record (or
+-- null), by seq; the limit of the history; and who holds them.
 UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 1,
-    releases = j.releases + 1, run_at = s.run_at, message = s.reason, waits_lane = s.waits_lane,
+    releases = j.releases + 1, run_at = s.run_at, since = s.planned_at, message = s.reason,
+    waits_lane = s.waits_lane,
     history = CASE WHEN s.record IS NULL THEN j.history
-                   ELSE penstock.with_record(j.history, s.record, $8) END
+                   ELSE penstock.with_record(j.history, s.record, $9) END
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[],
-            $7::text[])
-     AS s (seq, id, token, run_at, reason, waits_lane, record)
+            $7::float8[], $8::text[])
+     AS s (seq, id, token, run_at, reason, waits_lane, planned_at, record)
 WHERE {same_lease}
-  AND j.holder IS NOT DISTINCT FROM $9 AND j.state = 'running'
+  AND j.holder IS NOT DISTINCT FROM $10 AND j.state = 'running'
 RETURNING j.seq
 
 -- name: handed_back
@@ -97,6 +99,7 @@ UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 1, progress = 0,
     message = '', waits_lane = s.waits_lane, run_at = coalesce(s.run_at, j.run_at),
     ready = CASE WHEN s.run_at IS NOT NULL THEN 0 WHEN j.crashes > 0 THEN 2 ELSE 1 END,
+    since = CASE WHEN s.run_at IS NOT NULL THEN penstock.clock() ELSE j.since END,
     history = CASE WHEN s.record IS NULL THEN j.history
                    ELSE penstock.with_record(j.history, s.record, $7) END
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])

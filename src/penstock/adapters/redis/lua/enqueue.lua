@@ -138,7 +138,10 @@ if #made > 0 then
   if ask.parent_id then many('ZADD', ns .. 'children:' .. ask.parent_id, seqs) end
   for number, n in ipairs(made) do
     local seq = seqs[number * 2]
-    if scheduled then redis.call('ZADD', ns .. 'scheduled', ask.run_at, seq) end
+    if scheduled then
+      redis.call('ZADD', ns .. 'scheduled', ask.run_at, seq)
+      redis.call('ZADD', ns .. 'put_off', now, seq)
+    end
     if ask.deadline then redis.call('ZADD', ns .. 'deadlines', ask.deadline, seq) end
     if ask.log then
       log.append({id = ids[n], tenant = ask.tenant, log = ask.log}, 'queued', ask.data)

@@ -18,7 +18,7 @@ local process = ns .. 'process:' .. member
 local here = redis.call('HMGET', process, 'trip', 'claimed', 'life')
 local is_member = here[3] == ask.life
 local last_trip = is_member and tonumber(here[1]) or 0
-if is_member and ask.trip <= last_trip then return {exact(now), 1, {}, {}, {}, '', {}, {}, {}} end
+if is_member and ask.trip <= last_trip then return {exact(now), 1, {}, {}, {}, '', {}, {}} end
 if ask.unanswered and last_trip >= ask.unanswered then
   for seq, token, lane in string.gmatch(here[2], '(%d+) (%d+) ([^\n]*)') do
     ask.settlements[#ask.settlements + 1] = {
@@ -30,7 +30,7 @@ local forgets = is_member and last_trip < ask.answered
 if is_member and ask.known then
   for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'held:' .. member)) do
     local row = jobs.load(seq)
-    if row.state == 'running' and ask.known[seq] ~= row.id .. ' ' .. row.token then
+    if ask.known[seq] ~= row.id .. ' ' .. row.token then -- also if it was cancelled meanwhile
       ask.settlements[#ask.settlements + 1] = {
         seq = seq, token = tonumber(row.token), outcome = 'handed back',
         lane = row.lane ~= '' and row.lane or nil}
@@ -56,15 +56,15 @@ else
   stale = settle.refused(ask.settlements)
 end
 
-local first = {lapsed = {}, unknown = {}, forgotten = {}}
+local first = {unknown = {}, forgotten = {}}
 local picked, claimed, next_at = {}, {}, nil
 
 local function sooner(at) if at and (not next_at or at < next_at) then next_at = at end end
 
 if want and is_member then
   claim.prepare()
-  first = claim.first(member, want)
-  if #first.lapsed + #first.unknown + #first.forgotten == 0 then
+  first = claim.first(want)
+  if #first.unknown + #first.forgotten == 0 then
     if want.lanes > 0 then picked = lane_claim.all(member, want, lane_claim.ready(want.names)) end
     local without_lane = claim.without_lane(member, want, picked)
     for _, one in ipairs(without_lane) do picked[#picked + 1] = one end
@@ -83,4 +83,4 @@ if is_member then
 end
 return done({
   exact(now), forgets and 2 or is_member and 1 or 0, stale, spared, pick.told(picked),
-  next_at and exact(next_at) or '', first.lapsed, first.unknown, first.forgotten})
+  next_at and exact(next_at) or '', first.unknown, first.forgotten})

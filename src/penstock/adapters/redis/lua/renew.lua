@@ -16,7 +16,7 @@ for _, hold in ipairs(renewed == 1 and ask.holds or {}) do
   if row and row.state == 'queued' and row.id == hold.id and tonumber(row.token) == hold.token then
     jobs.step_aside(row)
     jobs.save(row, {run_at = math.max(tonumber(row.run_at), lease_until)})
-    jobs.schedule(row)
+    jobs.schedule(row, now)
   end
 end
 return done(renewed)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- needs: base lines jobs log stops lane_state breaker lanes
--- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
--- lease has run out. Returns its host and pid, then id and kind of each job that was taken back;
+-- End a membership: queue or bury all that it holds, and forget it. With `renewed`, only if it was not
+-- renewed since then. Returns its host and pid, then id and kind of each job that was taken back;
 -- 0 where it was not there.
 --
 -- `started` tells which of its jobs were running ("seq" to {token, end of the id}): those have spent
@@ -13,11 +13,10 @@ local MAX_RETRIES = 3
 
 local number = ask.member
 local process = ns .. 'process:' .. number
-local known = redis.call('HMGET', process, 'id', 'life', 'host', 'pid')
+local known = redis.call('HMGET', process, 'id', 'life', 'host', 'pid', 'heartbeat_at')
 local reply = {known[3], known[4]}
 local id = known[1]
-local lease_until = tonumber(redis.call('ZSCORE', ns .. 'processes', number))
-if known[2] ~= ask.life or (ask.lapsed and lease_until >= now) then return 0 end
+if known[2] ~= ask.life or (ask.renewed and tonumber(known[5]) ~= ask.renewed) then return 0 end
 
 local function take_back(row)
   local attempts, crashes = tonumber(row.attempts), tonumber(row.crashes) or 0

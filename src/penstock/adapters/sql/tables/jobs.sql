@@ -4,7 +4,8 @@
 --           among its like, because a process died while running it
 --   lane    '' none, '?' not known yet (enqueued where no handler of the kind was registered)
 --   band, turn, seq   the order: effective priority, the tenant's turn, age
---   since   when it became claimable in its band; what ageing goes by
+--   since   when it became claimable in its band; what ageing goes by. While it is scheduled: when
+--           that was planned, by the clock its run_at was computed from
 --   token   counts claims; a settlement with an older token is refused
 --   holder  the membership (processes.number) it is leased to; the lease ends with the membership
 --   waits_lane  the lane, not its own, that a scheduled job waits for

@@ -25,8 +25,7 @@ ON CONFLICT (id) DO NOTHING
 
 -- name: pending
 -- What a claim must see to first; each answer is one look at the head of an index.
-SELECT EXISTS (SELECT 1 FROM processes WHERE lease_until < :now AND number <> :member),
-       EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0 AND run_at <= :now),
+SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0 AND run_at <= :now),
        EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now),
        EXISTS (SELECT 1 FROM jobs WHERE ready > 0 AND ready = 1 AND lane = :unknown),
        EXISTS (SELECT 1 FROM jobs WHERE ready > 0 AND ready = 2),
@@ -49,7 +48,7 @@ WHERE seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: hold
 -- Jobs waiting for a retry while their last run still occupies a thread: not yet.
-UPDATE jobs SET run_at = max(run_at, :until), ready = 0
+UPDATE jobs SET run_at = max(run_at, :until), ready = 0, since = :now
 {of_batch}
   AND jobs.state = 'queued'
 
@@ -72,17 +71,17 @@ SET state = 'failed', holder = NULL, started_at = s.value ->> 3, finished_at = s
 -- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
 UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 5,
-    run_at = s.value ->> 6, progress = 0, message = '',
+    run_at = s.value ->> 6, since = s.value ->> 4, progress = 0, message = '',
     history = json_insert({short_history}, '$[#]', json(s.value -> 7))
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: released
--- :batch is [[seq, id, token, run_at, reason, waits_lane, history record or null], ...]
+-- :batch is [[seq, id, token, run_at, reason, waits_lane, planned at, history record or null], ...]
 UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
-    releases = releases + 1, run_at = s.value ->> 3, message = s.value ->> 4,
-    waits_lane = s.value ->> 5,
-    history = iif(s.value ->> 6 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 6)))
+    releases = releases + 1, run_at = s.value ->> 3, since = s.value ->> 6,
+    message = s.value ->> 4, waits_lane = s.value ->> 5,
+    history = iif(s.value ->> 7 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 7)))
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: handed_back
@@ -92,6 +91,7 @@ UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1, progress = 0,
     message = '', waits_lane = s.value ->> 4, run_at = coalesce(s.value ->> 3, run_at),
     ready = iif(s.value ->> 3 IS NULL, 1 + (crashes > 0), 0),
+    since = iif(s.value ->> 3 IS NULL, since, :now),
     history = iif(s.value ->> 5 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 5)))
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 

@@ -21,6 +21,8 @@
 --                      that their order as text is the order of the line) of those claimable
 --   alone:LANE,KIND    the same for those that must run alone, having a crash on their record
 --   scheduled          sorted set seq by run_at: queued for later
+--   put_off            the same by when that was planned, which is their `since`; see
+--                      bring_forward.lua
 --   deadlines          sorted set seq by deadline, of those queued
 --   queued:KIND        sorted set of seqs, of those queued: the oldest
 --   failed             sorted set of seqs: the dead letters

@@ -1,6 +1,7 @@
 -- What a lane learns from how requests end: the twin of penstock/lanes/breaker.py, which says
--- more. A lesson is whose fault it was ('lane' or 'job') and the earlier failures, {job, token},
--- that turn out to be the lane's too. `ask.jitter` is a random number from 0.8 to 1.
+-- more. A lesson is whose fault it was ('lane' or 'job') and the earlier failures, {job, token of
+-- the last, how many}, that turn out to be the lane's too. `ask.jitter` is a random number from 0.8
+-- to 1.
 
 local RATE_LIMITED_SECONDS = 5
 local SLOWEST = 64
@@ -11,7 +12,7 @@ local DAILY_RESET_SECONDS = 3600
 local REMEMBERED = 30
 
 local breaker = {
-  PARDONED = '[[0,0],[-1,0]]',
+  PARDONED = '[[0,0,0],[-1,0,0]]',
   CREDENTIALS = 'credentials',
   FOR_EVER = 1e12,
 }
@@ -61,9 +62,9 @@ end
 
 -- Open the breaker; the job that was under suspicion is not at fault.
 local function open(lane, last, now)
-  local spared = {{lane.suspect, lane.suspect_token}}
+  local spared = {{lane.suspect, lane.suspect_token, lane.suspect_failures}}
   lane.tried = added(lane.tried, {lane.suspect})
-  lane.suspect, lane.last_trial = nil, last
+  lane.suspect, lane.suspect_failures, lane.last_trial = nil, 0, last
   climb(lane, now)
   return spared
 end
@@ -73,7 +74,7 @@ function breaker.succeeded(lane)
   if lane.step == 1 then lane.doubted = added(lane.doubted, cjson.decode(lane.tried)) end
   lane.step, lane.retry_at, lane.trial, lane.last_trial = 0, 0, nil, nil
   lane.trial_holder, lane.tried = nil, '[]'
-  lane.suspect, lane.probe_ok = nil, nil
+  lane.suspect, lane.suspect_failures, lane.probe_ok = nil, 0, nil
   lane.refusers = '[]'
   if lane.slowdown > 1 or lane.limited > 0 then
     lane.praised = lane.praised + 1
@@ -99,7 +100,14 @@ function breaker.unavailable(lane, job, token, now)
     return 'lane', {}
   end
   if contains(cjson.decode(lane.doubted), job) then return 'job', {} end
-  if not breaker.suspected(lane, now) or lane.suspect == job then
+  if not breaker.suspected(lane, now) then
+    lane.suspect, lane.suspect_token, lane.suspect_failures = nil, 0, 0
+  end
+  if lane.suspect == nil or lane.suspect == job then
+    -- A run may fail in several requests.
+    if lane.suspect == nil or lane.suspect_token ~= token then
+      lane.suspect_failures = lane.suspect_failures + 1
+    end
     lane.suspect, lane.suspect_token, lane.suspect_at = job, token, now
     return 'job', {}
   end
@@ -155,13 +163,18 @@ function breaker.refused(lane, job, token)
   if lane.blocked_why == breaker.CREDENTIALS and lane.blocked_until == breaker.FOR_EVER then
     return 'lane', {}
   end
-  local others = {}
+  local others, again = {}, 1
   for _, refuser in ipairs(cjson.decode(lane.refusers)) do
-    if refuser[1] ~= job then others[#others + 1] = refuser end
+    refuser[3] = refuser[3] or 1
+    if refuser[1] ~= job then
+      others[#others + 1] = refuser
+    else
+      again = refuser[3] + (refuser[2] ~= token and 1 or 0)
+    end
   end
   if #others + 1 < REFUSALS then
     local all = {unpack(others)}
-    all[#all + 1] = {job, token}
+    all[#all + 1] = {job, token, again}
     lane.refusers = as_json(all)
     return 'job', {}
   end

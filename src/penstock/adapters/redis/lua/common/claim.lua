@@ -30,7 +30,7 @@ end
 local function stage()
   for _, seq in ipairs(due('scheduled', STAGE_LIMIT)) do
     local row = jobs.load(seq)
-    redis.call('ZREM', ns .. 'scheduled', seq)
+    jobs.unschedule(seq)
     turns.place(row, row.lane, turns.band(row))
   end
 end
@@ -63,17 +63,6 @@ local function unknown(want)
   return asked
 end
 
--- Members whose lease has run out, but not one's own: whoever asks is alive. {number, life}
-local function lapsed(member)
-  local found = {}
-  for _, number in ipairs(due('processes', 10)) do
-    if tonumber(number) ~= member then
-      found[#found + 1] = {number, redis.call('HGET', ns .. 'process:' .. number, 'life')}
-    end
-  end
-  return found
-end
-
 -- Whether jobs of these kinds wait for somebody to say in which lane they belong.
 function claim.any_unknown(want)
   for _, kind in ipairs(want.names) do
@@ -91,12 +80,12 @@ local function forgotten(ready)
   return names
 end
 
--- What the process must see to before it claims, because it takes files, handlers or settings.
-function claim.first(member, want)
-  if want.regardless then return {lapsed = {}, unknown = {}, forgotten = {}} end
+-- What the process must see to before it claims, because it takes handlers or settings.
+function claim.first(want)
+  if want.regardless then return {unknown = {}, forgotten = {}} end
   local unknown_jobs = unknown(want)
   local ready = want.lanes > 0 and lane_claim.ready(want.names) or {}
-  return {lapsed = lapsed(member), unknown = unknown_jobs, forgotten = forgotten(ready)}
+  return {unknown = unknown_jobs, forgotten = forgotten(ready)}
 end
 
 function claim.prepare()

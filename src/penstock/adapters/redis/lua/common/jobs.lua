@@ -72,8 +72,11 @@ function jobs.stand(row)
   if row.lane ~= '' and row.lane ~= '?' then lines.join(row.lane, row.kind, row.since) end
 end
 
-function jobs.schedule(row)
+-- It is queued for its run_at, which was planned at this time.
+function jobs.schedule(row, planned)
+  jobs.save(row, {since = planned})
   redis.call('ZADD', ns .. 'scheduled', row.run_at, row.seq)
+  redis.call('ZADD', ns .. 'put_off', planned, row.seq)
   if (row.waits_lane or '') ~= '' then
     redis.call('SADD', ns .. 'expecting:' .. row.waits_lane, row.seq)
   end
@@ -87,10 +90,16 @@ function jobs.expect_nothing(row)
   end
 end
 
+-- It is not scheduled any more.
+function jobs.unschedule(seq)
+  redis.call('ZREM', ns .. 'scheduled', seq)
+  redis.call('ZREM', ns .. 'put_off', seq)
+end
+
 -- It stands nowhere, for the moment.
 function jobs.step_aside(row)
   if (row.place or '') ~= '' then redis.call('ZREM', jobs.line(row), row.place) end
-  redis.call('ZREM', ns .. 'scheduled', row.seq)
+  jobs.unschedule(row.seq)
 end
 
 -- It is not queued any more.

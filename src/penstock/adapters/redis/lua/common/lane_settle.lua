@@ -2,13 +2,17 @@
 
 local lane_settle = {}
 
--- Failures {job, token} that turn out to be their lane's have spent no attempt, not even the last
--- one: a job that they ended is queued again.
+-- Failures {job, token of the last, how many} that turn out to be their lane's have spent no
+-- attempt, not even the last one: a job that they ended is queued again. One that runs again goes on,
+-- with fewer attempts spent; if it is the run that failed last, that is judged when it ends.
 function lane_settle.return_attempts(failures)
   for _, failure in ipairs(failures) do
     local row = jobs.load(failure[1])
-    local ended = row and (row.state == 'queued' or row.state == 'failed')
-    if ended and tonumber(row.token) == failure[2] and tonumber(row.attempts) > 0 then
+    local attempts = row and tonumber(row.attempts) or 0
+    if row and row.state == 'running' then
+      local count = failure[3] - (tonumber(row.token) == failure[2] and 1 or 0)
+      jobs.save(row, {attempts = math.max(1, attempts - count)})
+    elseif row and (row.state == 'queued' or row.state == 'failed') and attempts > 0 then
       if row.state == 'failed' then
         redis.call('ZREM', ns .. 'failed', row.seq)
         count('failed', row.tenant, row.kind, -1)
@@ -17,7 +21,8 @@ function lane_settle.return_attempts(failures)
         jobs.step_aside(row)
       end
       jobs.save(row, {
-        attempts = row.attempts - 1, run_at = now, state = 'queued', finished_at = ''})
+        attempts = math.max(0, attempts - failure[3]), run_at = now, state = 'queued',
+        finished_at = ''})
       jobs.stand(row)
       local data = string.format(
         '{"kind":%s,"attempt":%d,"run_at":%s}', cjson.encode(row.kind), row.attempts, exact(now))

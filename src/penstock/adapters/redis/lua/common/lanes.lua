@@ -21,7 +21,7 @@ local TEXTS = {
 local FRESH = {
   next_start = 0, day = 0, used_today = 0, day_offset = 0, slowdown = 1, limited = 0, praised = 0,
   refusers = '[]', blocked_until = 0, step = 0, retry_at = 0, tried = '[]', doubted = '[]',
-  suspect_token = 0, suspect_at = 0, probed_at = 0, asked_until = 0}
+  suspect_token = 0, suspect_failures = 0, suspect_at = 0, probed_at = 0, asked_until = 0}
 local CONFIGURED = {
   'parent', 'spacing', 'tolerance', 'max_parallel', 'per_day', 'timeout', 'breaker_first',
   'breaker_cap', 'credentials', 'health_url', 'probe_seconds'}
@@ -53,7 +53,7 @@ local function stored(name)
   local flat = redis.call('HGETALL', lines.lane_key(name))
   if #flat == 0 then return nil end
   local lane = {
-    name = name, stored = {}, asked_until = 0,
+    name = name, stored = {}, asked_until = 0, suspect_failures = 0,
     touched_at = tonumber(redis.call('ZSCORE', ns .. 'lanes', name) or 0),
     in_flight = redis.call('SCARD', ns .. 'slots:' .. name),
     asking = redis.call('SCARD', ns .. 'slots:' .. name .. lines.QUESTIONS)}

@@ -52,7 +52,7 @@ local endings = {}
 function endings.retry(s, row)
   requeue(row, {
     error = s.error, error_type = s.error_type, run_at = s.run_at, progress = 0, message = ''})
-  jobs.schedule(row)
+  jobs.schedule(row, s.finished_at)
   jobs.remember(row, s.record)
 end
 
@@ -75,7 +75,7 @@ function endings.released(s, row)
   requeue(row, {
     attempts = row.attempts - 1, releases = (row.releases or 0) + 1, run_at = s.run_at,
     message = s.message, waits_lane = s.waits_lane or ''})
-  jobs.schedule(row)
+  jobs.schedule(row, s.finished_at)
   remember_given_back(s, row)
 end
 
@@ -85,7 +85,7 @@ endings['handed back'] = function(s, row)
   if s.run_at then
     changes.run_at = s.run_at
     requeue(row, changes)
-    jobs.schedule(row)
+    jobs.schedule(row, now)
   else
     requeue(row, changes)
     jobs.stand(row)
@@ -141,7 +141,7 @@ local function one(s, holder)
     return false
   end
   local refused = stale(s, row)
-  cancel_seen(s, row, holder)
+  if cancel_seen(s, row, holder) then wake('finished') end
   return refused
 end
 
