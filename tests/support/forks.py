@@ -294,8 +294,7 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
     time.tzset()
     _open_standard_files()
     sys.argv = ["", *arguments]
-    for source in _sources_of_chance():
-        source.seed()  # else every fork would draw the same
+    draw_anew()
     if module == parsers.MODULE:
         parsers.become()
     if module.endswith(".py"):
@@ -322,6 +321,12 @@ def _open_standard_files() -> None:
         new.reconfigure(write_through=old.write_through)
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
+
+
+def draw_anew() -> None:
+    """Else every fork would draw the same."""
+    for source in _sources_of_chance():
+        source.seed()
 
 
 @cache
