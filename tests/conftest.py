@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.support import forks, parsers
 from tests.support.parallel import Parallel
@@ -31,6 +33,21 @@ EARLY = (
 )
 """The longest tests are in these: begun last, one process would still wait for them when the others
 have nothing left to do."""
+
+# The same examples on every run, and no limit on their time: the machine may be busy.
+settings.register_profile(
+    "penstock",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("penstock")
+# Hypothesis tries constants of the source, too, so that its examples would depend on every line of
+# it, and on which modules other tests have loaded by then.
+assert callable(providers._get_local_constants)
+providers._get_local_constants = lambda: providers._local_constants
 
 
 def long_patterns() -> list[str]:
