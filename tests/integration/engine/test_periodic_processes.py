@@ -86,7 +86,8 @@ async def test_while_one_process_lives_no_tick_is_missed_and_none_is_repeated(
 
 
 async def test_a_process_that_was_frozen_repeats_no_tick(farm: Farm) -> None:
-    frozen, other = [await farm.start("ticking", kinds=["beat"]) for _ in range(2)]
+    frozen = await farm.start("ticking", kinds=["beat"], lease_seconds=FROZEN_TICKS / 2)
+    other = await farm.start("ticking", kinds=["beat"])
     await beats(farm, more=1)
     async with pauses(BEAT_SECONDS / 2) as paused:
         await farm.freeze(frozen)
