@@ -152,7 +152,7 @@ async def test_the_server_enqueues_ticks_and_tells_admins_of_them(host: Host) ->
         "from penstock import Penstock\n\napp = Penstock()\n\n\n"
         '@app.job("tidy", every=0.5)\nasync def tidy(ctx): ...\n'
     )
-    host.others["lease_seconds"] = 1.5
+    host.others["lease_seconds"] = 6.0  # it tells of itself every 2 s
     reader, admin = host.key("reader", scopes="read"), host.key("admin", scopes="admin")
     served = host.serve(app="ticking:app", require_key=True)
     async with served.client(reader) as client, served.client(admin) as other:
