@@ -35,7 +35,7 @@ from typing import Any
 
 import penstock.cli
 from tests.support import parsers
-from tests.support.run_folder import run_folder
+from tests.support.run_folder import MARK, run_folder
 
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
@@ -185,7 +185,7 @@ def server() -> socket.socket:
             [*WITH_INTERRUPTS, sys.executable, "-m", __name__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             cwd=ROOT,
-            env=ENVIRONMENT,
+            env={**ENVIRONMENT, MARK: str(run_folder())},  # so that its forks end with the run
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # a Ctrl-C at the tests is not for it
         )
