@@ -8,6 +8,7 @@ import pytest
 
 from penstock import Job, JobContext, JobState, RunLater
 from penstock.engine import outcomes
+from penstock.model.job import RELEASE_LIMIT
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
@@ -172,7 +173,7 @@ async def test_a_job_waiting_to_be_run_later_says_so_and_frees_its_worker(farm: 
 async def test_released_as_often_as_is_allowed_a_job_fails_with_that_reason(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert outcomes.RELEASE_LIMIT == 1000
+    assert RELEASE_LIMIT == 1000
     monkeypatch.setattr(outcomes, "RELEASE_LIMIT", 20)
     app = farm.bare()
     runs = 0
