@@ -1,4 +1,4 @@
-"""Writes the reference pages from what they describe: `python -m tools.reference`.
+"""Generates the reference pages from the code: `python -m tools.reference`.
 
 `tests/docs` checks that the pages in docs/ are what this would write.
 """
@@ -36,21 +36,23 @@ SETTINGS = """\
 
 <!-- Written by `python -m tools.reference` from src/penstock/config/settings.py. -->
 
-Settings of the first table, and of sections marked *by name*, can be given in three places. The
-first that names one wins:
+There are three ways to set the settings of the first table and of the sections marked *all
+sources*, in order of precedence:
 
-1. as an argument: `Penstock("sqlite:///jobs.db", max_workers=4)`;
-2. in the environment: `PENSTOCK_MAX_WORKERS=4`;
-3. in `{file}`, in its section: `engine: {{max_workers: 4}}`.
+1. an argument: `Penstock("sqlite:///jobs.db", max_workers=4)`;
+2. an environment variable: `PENSTOCK_MAX_WORKERS=4`;
+3. `{file}`, in the section: `engine: {{max_workers: 4}}`.
 
-Other sections are read from `{file}` alone, unless they say otherwise. A list is a list in
-`{file}` (`[a, b]`), a text with commas in the environment (`a,b`), and either as an argument.
+Arguments and variables use the name of the setting without its section. The other sections are read
+from `{file}` only, unless noted otherwise. A list is a YAML list in `{file}` (`[a, b]`), separated
+by commas in the environment (`a,b`), and either as an argument.
 
-`{file}` is looked for in the current folder. `PENSTOCK_CONFIG`, `--config` or
-`Penstock(config_file=...)` name another file. An unknown name, a wrong value or a setting in the
-wrong section is a `ConfigError` that says where it was found, and what to write. Of variables, only
-what is nearly the name of a setting is refused (`PENSTOCK_MAXWORKERS`): others may start with
-`PENSTOCK_` for reasons of their own. `penstock config` shows every value and where it came from.
+`{file}` is read from the current directory; `PENSTOCK_CONFIG`, `--config` or
+`Penstock(config_file=...)` name another file. An unknown name, an invalid value or a setting in the
+wrong section raises a `ConfigError` that says where it was found and what to write. Unknown
+environment variables are ignored, because other programs set variables that start with `PENSTOCK_`
+too, unless the name is almost that of a setting (`PENSTOCK_MAXWORKERS`). `penstock config` shows
+every value and its source.
 
 All times are in seconds.
 
@@ -58,54 +60,55 @@ All times are in seconds.
 |---|---|---|
 {top}
 
-Two sections are mappings by names of your own, and also arguments of `Penstock`: `lanes`
-([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#fairness-and-priorities)).
+`lanes` ([reference](reference-lanes.md)) and `tenant_weights`
+([guide](guide-lanes.md#fairness-and-priorities)) are mappings whose keys you choose. They can also
+be passed as arguments to `Penstock`.
 {sections}"""
 
 _SERVER = ", ".join(f"`{key}`" for key, path in PLAIN.items() if path[0] == "server")
-BY_NAME = "*By name.*"
+ALL_SOURCES = "*All sources.*"
 SECTION_NOTES = {
-    "engine": BY_NAME,
-    "documents": f"{BY_NAME} How documents are used is in the [guide](guide-documents.md).",
-    "research": f"{BY_NAME} How research is used is in the [guide](guide-research.md).",
-    "answers": f"{BY_NAME} How answers are used is in the [guide](guide-answers.md).",
-    "outbound": BY_NAME,
-    "logging": f"{BY_NAME} More in the [guide](guide-telemetry.md#logs).",
-    "server": f"`penstock serve --host` and `--port` win over it. By name: {_SERVER}. How it is "
-    "used is in the [guide](guide-server.md).",
-    "embedder": "How it is used is in the [guide](guide-documents.md#settings).",
-    "names": "Without this section names are not masked. More in the "
-    "[guide](guide-documents.md#masking-of-names).",
-    "llm": "In the environment `PENSTOCK_LLM_BASE_URL` and the like, which win; of a role "
-    "`PENSTOCK_LLM_PLAN_MODEL` and the like. How models are used is in the "
-    "[guide](guide-models.md).",
-    "llm.models": "By role: `ingest`, `plan`, `search`, `answer`. A name alone is its `model`. "
-    "Where `plan` or `search` has none, that of `answer` is used.",
-    "providers": f"By the name of a provider: {', '.join(f'`{name}`' for name in ADDRESSES)}.",
-    "browser": "What it is for, and an example, is in the "
-    "[guide](guide-providers.md#search-engines-in-a-browser).",
-    "browser.engines": "By a name of yours: engine `x` is the provider `browser.x`, in the lane "
-    "`browser.x`.",
-    "librarian": "`penstock librarian --host` and `--port` win over it. How it is used is in the "
-    "[guide](guide-librarian.md).",
-    "intake.kafka": "How it is used is in the [guide](guide-kafka.md).",
+    "engine": ALL_SOURCES,
+    "documents": f"{ALL_SOURCES} Guide: [documents](guide-documents.md).",
+    "research": f"{ALL_SOURCES} Guide: [research](guide-research.md).",
+    "answers": f"{ALL_SOURCES} Guide: [answers](guide-answers.md).",
+    "outbound": ALL_SOURCES,
+    "logging": f"{ALL_SOURCES} Guide: [metrics, traces, logs](guide-telemetry.md#logs).",
+    "server": "`penstock serve --host` and `--port` take precedence. The environment (as "
+    f"`PENSTOCK_...`) and arguments can set {_SERVER}; the others are read from the file only. "
+    "Guide: [server](guide-server.md).",
+    "embedder": "Guide: [documents](guide-documents.md#settings).",
+    "names": "Without this section, names are not masked. Guide: "
+    "[masking of names](guide-documents.md#masking-of-names).",
+    "llm": "Environment variables take precedence: `PENSTOCK_LLM_BASE_URL` and so on for the "
+    "section, `PENSTOCK_LLM_PLAN_MODEL` and so on for a role. Guide: "
+    "[language models](guide-models.md).",
+    "llm.models": "By role: `ingest`, `plan`, `search`, `answer`. A string is short for "
+    "`{model: ...}`. `plan` and `search` default to the model of `answer`.",
+    "providers": f"By provider: {', '.join(f'`{name}`' for name in ADDRESSES)}.",
+    "browser": "Guide: [search engines in a "
+    "browser](guide-providers.md#search-engines-in-a-browser).",
+    "browser.engines": "By a name that you choose: engine `x` is the provider `browser.x`, in the "
+    "lane `browser.x`.",
+    "librarian": "`penstock librarian --host` and `--port` take precedence. Guide: "
+    "[librarian](guide-librarian.md).",
+    "intake.kafka": "Guide: [Kafka intake](guide-kafka.md).",
 }
-"""What the page says of a section besides the first line of its docstring."""
+"""Notes on sections, printed after the docstring of each."""
 
 LANES = """\
 # Lanes
 
 <!-- Written by `python -m tools.reference` from src/penstock/model/lane.py. -->
 
-What each key of a lane means, and the lanes that are there without any configuration. How to use
-them is in the [guide](guide-lanes.md).
+The keys of a lane, and the lanes that exist without any configuration. See also the
+[guide](guide-lanes.md).
 
 ## Keys
 
-In `{file}` under `lanes:` and the lane's name, in code in `Penstock(lanes={{...}})`. An unknown
-key or a wrong value is a `ConfigError`, which for a file names the line. What is given for a
-built-in lane changes only the keys that are given. All times are in seconds.
+Set in `{file}` under `lanes:` and the lane's name, or in code with `Penstock(lanes={{...}})`. An
+unknown key or an invalid value raises a `ConfigError`, which names the line of the file.
+Configuring a built-in lane changes only the keys that are set. All times are in seconds.
 
 | key | default | meaning |
 |---|---|---|
@@ -113,54 +116,52 @@ built-in lane changes only the keys that are given. All times are in seconds.
 
 ## Starts are spaced
 
-Starts in a lane are allowed this far apart: `interval_seconds / requests_per_interval` or
-`min_interval_seconds`, whichever is longer, and {spare} more, because spacing of exactly a tenth
-of a second lets eleven starts into some windows of one second. If neither is given it is
-{unknown} s, and {spare} more. While a lane is slowed down after repeated 429 it is a multiple of
-that. A start that is late by more than {late:g} ms (or 1% of the window, if that is more) is given
-up and asked for again.
+The minimum interval between two starts in a lane is `interval_seconds / requests_per_interval` or
+`min_interval_seconds`, whichever is longer, plus {spare}: at exactly a tenth of a second, some
+windows of one second would contain eleven starts. If neither is set, it is {unknown} s plus
+{spare}. A lane that was slowed down after repeated 429 uses a multiple of it. A start that is late
+by more than {late:g} ms (or 1 % of the window, if that is more) is given up and requested again.
 
 ## Built-in lanes
 
-The column "apart" is the spacing that follows. A name with `*` is a pattern: each name that matches
-is a lane of its own, with these limits. Where several patterns match, the longest is taken.
+"Interval" is the resulting minimum interval. A name with `*` is a pattern: each matching name is a
+separate lane with these limits. If several patterns match, the longest applies.
 
-| lane | rate | apart | at a time | timeout | parent |
+| lane | rate | interval | parallel | timeout | parent |
 |---|---|---|---|---|---|
 {built_in}
 
-A lane that nobody configured and no pattern matches gets a start every {unknown} s, {parallel} at
-a time, and a warning in the log, once in each process.
+A lane that is neither configured nor matched by a pattern has a minimum interval of {unknown} s and
+{parallel} parallel requests; each process logs a warning once.
 """
 
 KEYS = {
-    "requests_per_interval": "At most this many starts in any window of `interval_seconds`.",
-    "interval_seconds": "The window of `requests_per_interval`; the two go together.",
-    "min_interval_seconds": "Two starts are at least this far apart, whatever the rate allows. "
-    "0, and no rate: as fast as they come.",
-    "max_parallel": "Requests (or running jobs) at a time.",
-    "requests_per_day": "Starts in a day, by UTC.",
-    "timeout_seconds": "A run of a job in this lane ends after this, or after the job's own "
-    "timeout, whichever is shorter.",
-    "breaker_first_seconds": "While the breaker is open, the first try waits this long; each "
-    "further one twice as long as the one before.",
-    "breaker_cap_seconds": "But no longer than this. Each wait is shortened by up to a fifth, at "
+    "requests_per_interval": "Maximum starts in any window of `interval_seconds`.",
+    "interval_seconds": "Window of `requests_per_interval`; the two go together.",
+    "min_interval_seconds": "Minimum interval between two starts, whatever the rate allows. 0 and "
+    "no rate: unlimited.",
+    "max_parallel": "Maximum concurrent requests (or running jobs).",
+    "requests_per_day": "Maximum starts per day (UTC).",
+    "timeout_seconds": "Timeout of a run in this lane, if shorter than that of the job.",
+    "breaker_first_seconds": "Delay before the first attempt while the breaker is open; it doubles "
+    "with each further one.",
+    "breaker_cap_seconds": "Maximum of that delay. Each delay is shortened by up to a fifth, at "
     "random.",
-    "health_url": "What the probe asks while the lane is in trouble: `http://...` or "
-    "`https://...` (anything but a 5xx is good), or `host:port` (a connection is good). Without "
-    "it, the host and port that `ctx.http` last could not reach.",
-    "probe_seconds": "How often the probe asks, at most.",
-    "parent": "Another lane, whose limits hold for all its children together. It must be "
-    "configured, and have no parent itself.",
-    "credentials": "Requests carry a key: when three jobs in a row are refused (401, 403), the "
-    "lane is blocked until a person resumes it or a process starts with a new key. False where "
-    "a refusal says nothing of a key.",
+    "health_url": "Target of the probe while the lane has problems: `http://...` or `https://...` "
+    "(any response but a 5xx is healthy), or `host:port` (a connection is healthy). Default: the "
+    "host and port that `ctx.http` last failed to reach.",
+    "probe_seconds": "Minimum interval between probes.",
+    "parent": "Another lane whose limits are shared by all its children. It must be configured, "
+    "and cannot have a parent itself.",
+    "credentials": "Requests carry a key: when three jobs in a row are rejected (401, 403), the "
+    "lane is blocked until somebody resumes it or a process starts with a new key. Set it to false "
+    "where a rejection says nothing about a key.",
 }
-"""What each field of LaneConfig means to whoever writes it."""
+"""Description of each key of a lane."""
 
 PROFILES_KEY = (
-    "Changes by credential: `{environment variable: {key: value}}`. Those whose variable is set "
-    "are applied, in the order given."
+    "Overrides by credential: `{environment variable: {key: value}}`. Those whose variable is set "
+    "are applied, in order."
 )
 
 COMMANDS = """\
@@ -267,7 +268,7 @@ def _lane_row(name: str, lane: LaneConfig) -> str:
     cells = [
         f"`{name}`",
         f"{per} in {window:g} s" if per and window else "",
-        f"{lane.spacing:.4g} s" if lane.spacing else "not spaced",
+        f"{lane.spacing:.4g} s" if lane.spacing else "none",
         str(lane.parallel),
         f"{lane.timeout_seconds:g} s" if lane.timeout_seconds else "",
         f"`{lane.parent}`" if lane.parent else "",

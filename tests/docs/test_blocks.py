@@ -165,11 +165,8 @@ async def test_grants_let_a_worker_work() -> None:
 
 
 INLINE = re.compile(r"`(penstock [^`]+)`")
-CONNECTIONS = {
-    "penstock documents",
-    *(f"penstock {one} shop" for one in ["work", "listen", "renew", "app"]),
-}
-"""What connections to a server are called: no commands."""
+CONNECTIONS = {f"penstock {one} shop" for one in ["work", "listen", "renew", "app", "store"]}
+"""Names of connections to a server, which are not commands."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

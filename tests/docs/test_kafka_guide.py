@@ -48,5 +48,5 @@ def test_guide_names_every_reason_and_header_and_its_figures() -> None:
         if isinstance(value, str) and re.fullmatch(r"penstock-[a-z-]+", value)
     } - {dead_letters.OURS}
     assert headers <= set(re.findall(r"`(penstock-[a-z-]+)`", PAGE))
-    assert f"1 to {ID_LIMIT}\nprintable" in PAGE
+    assert f"1 to {ID_LIMIT} printable" in " ".join(PAGE.split())
     assert f"`shutdown_seconds` ({KafkaConfig().shutdown_seconds:g})" in PAGE

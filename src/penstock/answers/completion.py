@@ -1,11 +1,11 @@
 """Ends an answer: in time, and exactly once.
 
-The clock of a phase is a job for later. It runs when the phase should be over, and goes on without
-a model where it is not: its lane has no room, or its service is down, or its job was lost. So a
+The clock of a phase is a delayed job. It runs when the phase should be over; if it is not, because
+its lane is full, its service is down or its job was lost, the clock continues without a model. So a
 question is answered in time whatever a model does.
 
-The end is told by one job that has the same id whoever enqueues it, and looks whether it was told
-already: runs of one job follow each other, so it is told once.
+The end is published by one job with a fixed id, which checks whether it was published already: runs
+of one job never overlap, so it is published once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.wire.answers import AnswerDetails, details_of
 DONE, ERROR = "done", "error"
 TERMINAL = (DONE, ERROR)
 PAGE = 1000
-"""Entries of a log read at a time."""
+"""Log entries read at a time."""
 
 LATE = {
     Phase.PLAN: "planning did not finish in time",
@@ -76,8 +76,8 @@ class AnswerEnding:
         return {"late": late, "phase": answer.phase.value}
 
     async def _out_of_reach(self, answer: Answer, lane: str | None) -> bool:
-        """Whether the phase waits for a service that is down, that of a lane. Where it is a model,
-        the others are not waited for either, as they have the same address."""
+        """Whether the phase waits for a service that is down. If it is a model, the other phases do
+        not wait either, since their models have the same address."""
         jobs = await self._tools.queue.get(ids_of(answer))
         if not any(job.state is JobState.QUEUED for job in jobs.values()):
             return False
@@ -86,7 +86,7 @@ class AnswerEnding:
     async def _without(
         self, ctx: JobContext, answer: Answer, why: str, *, whole: bool
     ) -> Answer | None:
-        """The phase done without a model; with `whole`, all that are left."""
+        """Run the phase without a model; with `whole`, all remaining phases."""
         after: Answer | None = answer
         while after is not None and not after.over:
             match after.phase:
@@ -127,7 +127,7 @@ class AnswerEnding:
 
 
 def told(answer: Answer) -> dict[str, Any]:
-    """The whole answer, without the passages: those can be read by its id."""
+    """The final event: the whole answer without the passages, which can be read by its id."""
     known = details_of(answer, AnswerDetails).as_dict()
     kept = ("text", "citations", "unsupported", "missing", "mode", "notes", "models")
     return {name: known[name] for name in kept}

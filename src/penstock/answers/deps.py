@@ -30,9 +30,9 @@ class AnswerDeps:
     enqueue: Enqueue
     librarian: Librarian
     unaided: Librarian
-    """Who looks once, and asks no model."""
+    """Librarian that searches once, without a model."""
     models: Mapping[Phase, LanguageModel]
-    """A phase that has none is done without."""
+    """Models by phase; a phase without one is done without a model."""
     loop_seconds: float
     evidence_tokens: int
 
@@ -49,7 +49,7 @@ class AnswerDeps:
         await jobs.close(self.enqueue, answer)
 
     async def is_down(self, lane: str | None) -> bool:
-        """Whether what is asked in a lane cannot be reached, or will not be asked."""
+        """Whether the service of a lane is unreachable or blocked."""
         lanes = {one.name: one for one in await self.queue.lanes()}
         own = lanes.get(lane or "")
         concerned = [own, lanes.get(own.parent or "")] if own is not None else []
@@ -59,8 +59,8 @@ class AnswerDeps:
         )
 
     async def unread(self, answer: Answer) -> str:
-        """A note where documents are on their way: who asks right after an upload would take what
-        is found, or that nothing is, for all there is."""
+        """Note that documents are still being processed: otherwise somebody who asks right after an
+        upload might take the result for complete."""
         count = await self.documents.in_progress(answer.tenant, answer.collections)
         if not count:
             return ""
@@ -71,7 +71,7 @@ class AnswerDeps:
         return tuple(await self.documents.mask(texts))
 
     async def reason(self, error: BaseException) -> str:
-        """Why something went wrong, as it may be shown."""
+        """Format an error for people, without internals."""
         said = str(error) or type(error).__name__
         if not isinstance(error, PenstockError):
             said = f"{type(error).__name__}: {said}"
@@ -80,5 +80,5 @@ class AnswerDeps:
 
 
 def with_note(notes: Sequence[str], note: str) -> tuple[str, ...]:
-    """Each note once."""
+    """Add a note, unless it is there already."""
     return tuple(dict.fromkeys([*notes, note] if note else notes))

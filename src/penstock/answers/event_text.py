@@ -13,7 +13,7 @@ from penstock.model.change import Change
 
 
 def in_words(change: Change) -> str:
-    """An entry of its log; '' for those that hold the text, or its end."""
+    """Describe a log entry; '' for those with the text or its end."""
     data = change.data
     match change.what:
         case "plan":
@@ -33,8 +33,8 @@ def in_words(change: Change) -> str:
 
 
 def cited_evidence(answer: Answer) -> list[Evidence]:
-    """What the text cites, by number, each once. Where sentences are quoted as they are, its pages
-    are theirs."""
+    """List the evidence that the text cites, by number. If sentences are quoted, its pages are
+    those of the quotes."""
     lines: dict[int, list[str]] = {}
     for one in answer.citations:
         begin = answer.text.rfind("\n", 0, one.start) + 1
@@ -47,7 +47,7 @@ def cited_evidence(answer: Answer) -> list[Evidence]:
 
 
 def _pages(one: Evidence, quotes: Sequence[str]) -> tuple[int, int] | None:
-    """The first and last page that the quotes are on; of the whole passage if one is not found."""
+    """Return the first and last page of the quotes; of the whole passage if one is not found."""
     if one.pages is None or not one.page_starts:
         return one.pages
     # What a passage repeats of a table stands before its start.

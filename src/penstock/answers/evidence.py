@@ -17,12 +17,12 @@ from penstock.retrieval.terms import index_terms, script
 from penstock.wire.view import made
 
 MAX_EVIDENCE = 30
-"""Passages of one answer."""
+"""Maximum passages of one answer."""
 PER_ROUND = 10
-"""New ones in one round: later rounds need room, too."""
+"""Maximum new passages in one round: later rounds need room, too."""
 MAX_MISSING = 10
 LEAST_TOKENS = 40
-"""A passage of which less would be shown is not shown."""
+"""Minimum size of a passage after truncation; smaller ones are dropped."""
 
 _WORD = re.compile(
     r"[\u3005\u3400-\u9fff]+|[\u30a1-\u30fa\u30fc]+"  # of Japanese what is not grammar
@@ -38,8 +38,8 @@ class Gathered:
         self._known = {(one.collection, one.document, one.chunk) for one in found}
 
     def add(self, found: Sequence[tuple[str, Sequence[Passage]]], number: int) -> list[Evidence]:
-        """What is new among passages by query, in round `number`: the best of each query first,
-        then the second best."""
+        """Add the new passages of round `number`, by query: the best of each query first, then the
+        second best. Returns those added."""
         new: list[Evidence] = []
         most = min(PER_ROUND, MAX_EVIDENCE - len(self.all))
         for query, passage in _in_turn(found):
@@ -63,7 +63,8 @@ def _in_turn(found: Sequence[tuple[str, Sequence[Passage]]]) -> Iterable[tuple[s
 
 
 def within(evidence: Sequence[Evidence], tokens: int) -> list[Evidence]:
-    """The best of it, in the order of its numbers, so many tokens in all; the last is cut."""
+    """Select the best evidence within a token budget, in the order of its numbers; the last passage
+    is truncated."""
     kept: list[Evidence] = []
     for one in sorted(evidence, key=lambda one: (-one.score, one.number)):
         needed = count_tokens(one.text)
@@ -77,8 +78,8 @@ def within(evidence: Sequence[Evidence], tokens: int) -> list[Evidence]:
 
 
 def not_found(question: str, evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """Words of a question that nothing found has: all that can be said of what is missing without
-    a model. Nothing is said where what was found is in another script: words are not found across
+    """Return the words of a question that no evidence contains: the best guess at what is missing
+    without a model. Empty if the evidence is in another script, because words do not match across
     scripts."""
     asked = query_terms(question)
     if evidence and not any(script(one.text) == asked.script for one in evidence):
@@ -89,15 +90,15 @@ def not_found(question: str, evidence: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def covered(question: str, one: Evidence) -> float:
-    """The share of the question's words that a passage has. Words that every text has are not
-    counted: they bring passages that have nothing else to do with it."""
+    """Return the share of the question's words in a passage. Stop words do not count, because
+    unrelated passages contain them."""
     asked, there = words(question), _terms(one)
     return sum(_is_there(word, there) for word in asked) / len(asked) if asked else 1.0
 
 
 def shares(question: str, evidence: Sequence[Evidence]) -> dict[int, float]:
-    """The same for each passage by its number, where words count the more the fewer passages have
-    them: where all are about pumps, it is the name of one that tells which is meant."""
+    """Return the same share for each passage by number, weighing rare words more: if all passages
+    are about pumps, the name of one decides."""
     asked = words(question)
     there = [_terms(one) for one in evidence]
     held = [{word for word in asked if _is_there(word, terms)} for terms in there]
@@ -110,13 +111,13 @@ def shares(question: str, evidence: Sequence[Evidence]) -> dict[int, float]:
 
 
 def weights_of(held: Sequence[Collection[str]]) -> dict[str, float]:
-    """What words are worth by how few of these have them; over zero, also where all have."""
+    """Weigh words by how few of the passages contain them; always above zero."""
     holding = Counter(word for words in held for word in words)
     return {word: math.log((1 + len(held)) / count) for word, count in holding.items()}
 
 
 def words(question: str) -> list[str]:
-    """The words of a question that tell what it is about, each once, as they are written."""
+    """Return the content words of a question, without duplicates, as written."""
     telling = set(query_terms(question).terms)
     return [
         word
@@ -130,7 +131,7 @@ def _terms(one: Evidence) -> set[str]:
 
 
 def _is_there(word: str, there: set[str]) -> bool:
-    """Half of its terms are enough: Korean words come with particles, and Japanese ones are cut
+    """Whether half of a word's terms match: Korean words have particles, and Japanese ones are cut
     into pairs."""
     terms = set(index_terms(word))
     return 2 * len(terms & there) >= len(terms)

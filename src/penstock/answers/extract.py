@@ -18,16 +18,15 @@ from penstock.retrieval.terms import TIE, index_terms, script
 MAX_SENTENCES = 4
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 LONGEST = 600
-"""Characters of one sentence: a table may be one without an end."""
+"""Maximum characters of a sentence: a table may be one endless sentence."""
 LEAST_COVERED = 0.2
-"""Of a passage: the share of the question's words that it has. In the benchmark nearly all that
-answer have more, and what answers nothing has none. Scores do not tell: in a small corpus all are
-small."""
+"""Minimum share of the question's words in a passage. In the benchmark nearly all passages that
+answer have more, and others have none. Scores do not help: in a small corpus all are small."""
 BESIDE_BEST = 0.6
-"""Of the best passage, and of the best sentence: what has less is left out."""
+"""Minimum share of the best passage's and the best sentence's score."""
 
 ABOVE = 0.35
-"""What a word counts that is not in the sentence but above it."""
+"""Weight of a word that is in a heading above the sentence, and not in the sentence itself."""
 
 HEADING = re.compile(r"^[ \t]*#{1,6} ", re.MULTILINE)
 _STOP = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]\u300d\u300f]{0,4}\s*$")
@@ -46,15 +45,15 @@ class Written(NamedTuple):
     text: str
     citations: tuple[Citation, ...]
     note: str = ""
-    """What the reader should know of it."""
+    """Remark for the reader."""
 
 
 class _Sentence(NamedTuple):
     at: tuple[int, int]
     said: set[str]
-    """Words of the question that it has."""
+    """Words of the question in the sentence."""
     above: set[str]
-    """Those that it is about without having them."""
+    """Words of the question in the headings above it."""
 
 
 class _Candidate(NamedTuple):
@@ -65,8 +64,8 @@ class _Candidate(NamedTuple):
 
 
 def extract(question: str, evidence: Sequence[Evidence]) -> Written:
-    """The best sentences of the best passages, in the order of their numbers. Where no passage
-    scored enough, it says that nothing was found."""
+    """Quote the best sentences of the best passages, in the order of their numbers. Says that
+    nothing was found if no passage scores high enough."""
     parts = parts_of(question)
     most = math.ceil(MAX_SENTENCES / len(parts))
     found = [one for part in parts for one in _best(_candidates(part, question, evidence), most)]
@@ -82,12 +81,12 @@ def extract(question: str, evidence: Sequence[Evidence]) -> Written:
 
 
 def nothing(question: str) -> str:
-    """That nothing was found, in the question's language as far as its script tells."""
+    """Say that nothing was found, in the language of the question as far as its script tells."""
     return NOTHING.get(script(question), NOTHING_ELSE)
 
 
 def _candidates(part: str, question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
-    """The sentences of passages that have to do with this part of the question, in its script."""
+    """Select sentences that are relevant to this part of the question, in its script."""
     own = script(question)
     near = [
         one for one in evidence if script(one.text) == own and covered(part, one) >= LEAST_COVERED
@@ -110,8 +109,8 @@ def _candidates(part: str, question: str, evidence: Sequence[Evidence]) -> list[
 def _weighed(
     one: Evidence, asked: Mapping[str, frozenset[str]], known: set[str]
 ) -> Iterator[tuple[tuple[int, int], float]]:
-    """Where the sentences of a passage are that have words of the question, and how much of it
-    each has. What all of them are about does not tell which one answers."""
+    """Locate and score the sentences of a passage that contain words of the question. Words that
+    all of them share do not count."""
     sentences = list(_without_echoes(one.text, list(_sentences(one, asked)), known))
     weights = weights_of([said | above for _, said, above in sentences])
     whole = sum(weights.get(word, math.log(1 + len(sentences))) for word in asked)
@@ -122,8 +121,8 @@ def _weighed(
 
 
 def _without_echoes(text: str, split: Sequence[_Sentence], known: set[str]) -> Iterator[_Sentence]:
-    """Without lines that only repeat words of the question, as headings do that are not marked,
-    where a sentence says the same and more."""
+    """Drop lines that only repeat words of the question, such as unmarked headings, if a sentence
+    says the same and more."""
 
     def adds(one: _Sentence) -> bool:
         return bool(_STOP.search(text, *one.at) or set(index_terms(text[slice(*one.at)])) - known)
@@ -135,7 +134,7 @@ def _without_echoes(text: str, split: Sequence[_Sentence], known: set[str]) -> I
 
 
 def _asked(question: str) -> dict[str, frozenset[str]]:
-    """The words of a question, each with what it is made of: a part number is one word."""
+    """Return the words of a question with their terms: a part number is one word."""
     terms = query_terms(without_measures(question)).terms
     numbers = {
         term: frozenset(index_terms(term)[1:])
@@ -152,8 +151,8 @@ def _held(asked: Mapping[str, frozenset[str]], text: str) -> set[str]:
 
 
 def _sentences(one: Evidence, asked: Mapping[str, frozenset[str]]) -> Iterator[_Sentence]:
-    """Those of a passage. Each is about what its title says, the headings it stands under, and
-    what the passage begins with, without saying so."""
+    """Split a passage into sentences, each with its context: the title, the headings above it, and
+    the beginning of the passage."""
     always, headings = _held(asked, one.title), dict[int, set[str]]()
     marks = list(HEADING.finditer(one.text))
     telling = _telling(one)
@@ -185,8 +184,8 @@ def _best(candidates: Sequence[_Candidate], most: int) -> list[_Candidate]:
 
 
 def _foreign(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
-    """Where the best passage is in another script its words cannot be those of the question: what
-    it begins with, because it was found by its meaning."""
+    """Quote the beginning of the best passage if it is in another script: it was found by meaning,
+    and shares no words with the question."""
     best = max(evidence, key=lambda one: (one.score, -one.number), default=None)
     if best is None or script(best.text) in ("", script(question)):
         return []
@@ -197,8 +196,8 @@ def _foreign(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
 
 
 def _telling(one: Evidence) -> list[tuple[int, int]]:
-    """Its sentences, without headings, which have the words of a question and answer nothing, and
-    without the rest of a sentence that it begins with; unless there is nothing else."""
+    """Drop headings, which contain words of the question but answer nothing, and an incomplete
+    first sentence; unless nothing else is left."""
     found = _whole(one.text)
     telling = [at for at in found if not HEADING.match(one.text, at[0])]
     if one.start and telling and one.text[telling[0][0]].islower():
@@ -207,7 +206,7 @@ def _telling(one: Evidence) -> list[tuple[int, int]]:
 
 
 def _whole(text: str) -> list[tuple[int, int]]:
-    """Sentences, also those that go over several lines."""
+    """Split text into sentences, including those that span lines."""
     soft, whole = soft_breaks(text), list[tuple[int, int]]()
     for start, end in sentences(text):
         if whole and text.rfind("\n", whole[-1][1], start) in soft:

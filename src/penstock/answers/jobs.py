@@ -1,11 +1,11 @@
 """Names, payloads and ids of the jobs of an answer.
 
-Each phase is one job, in the lane of its model; `answers.web` goes before the search where the web
-is asked. Beside each phase runs a clock: a job for later, which goes on without a model when the
-phase has not ended by then, whatever keeps it. `answers.close` tells the end, once.
+Each phase is one job, in the lane of its model; `answers.web` precedes the search if the web is
+searched. Each phase has a clock: a delayed job, which continues without a model if the phase has
+not ended by then. `answers.close` publishes the end, once.
 
-Their ids follow from the answer, so they can be asked for without having been noted anywhere, and
-enqueueing one twice makes one.
+Their ids are derived from the answer, so they can be looked up without being recorded anywhere, and
+enqueueing is idempotent.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from penstock.model.job import Job, Priority
 PLAN, WEB, SEARCH, WRITE = "answers.plan", "answers.web", "answers.search", "answers.write"
 CLOCK, CLOSE = "answers.clock", "answers.close"
 RETRIES = 10
-"""Of the jobs that bring an answer to its end, which nobody does in their stead."""
+"""Retries of jobs that finish an answer, which no other job does."""
 
 PLAN_SHARE, WRITE_SHARE = 1 / 6, 1 / 3
-"""Of an answer's time: the plan is given up after the one, and the other is kept for writing."""
+"""Shares of an answer's time: the plan is abandoned after the first, the second is reserved for
+writing."""
 
 Enqueue = Callable[..., Awaitable[Job]]
 
 
 def log_of(answer: str) -> str:
-    """The log that tells what becomes of an answer."""
+    """The log of an answer."""
     return f"answer:{answer}"
 
 
 def job_id(answer: Answer, kind: str, phase: Phase | None = None) -> str:
-    """`phase` is that of a clock."""
+    """Id of a job; `phase` is that of a clock."""
     return child_id(f"{answer.tenant}/{answer.id}", kind, phase or "", 1)
 
 
 def kinds_of(answer: Answer) -> tuple[str, ...]:
-    """The jobs of the phase it is in, in order."""
+    """Kinds of the jobs of the current phase, in order."""
     if answer.phase is Phase.SEARCH and answer.sources is Sources.WEB:
         return WEB, SEARCH
     return ({Phase.PLAN: PLAN, Phase.SEARCH: SEARCH, Phase.ANSWER: WRITE}[answer.phase],)
@@ -55,7 +56,7 @@ def clock_id(answer: Answer) -> str:
 
 
 def phase_end(answer: Answer, now: float, loop_seconds: float) -> float:
-    """When a phase that begins now has to be over."""
+    """Return when a phase that starts now has to end."""
     total = answer.ends_at - answer.created_at
     match answer.phase:
         case Phase.PLAN:
@@ -69,8 +70,8 @@ def phase_end(answer: Answer, now: float, loop_seconds: float) -> float:
 async def start(
     enqueue: Enqueue, answer: Answer, now: float, loop_seconds: float, priority: Priority
 ) -> None:
-    """Enqueue what does the phase an answer is in, and its clock; once, however often this is
-    called. Nothing where it was cancelled meanwhile."""
+    """Enqueue the job of the current phase, and its clock; idempotent. Does nothing if the answer
+    was cancelled meanwhile."""
     until = phase_end(answer, now, loop_seconds)
     # The clock first: what else is lost, it finds.
     await enqueue(
@@ -87,7 +88,7 @@ async def start(
 async def hand_on(
     enqueue: Enqueue, answer: Answer, kind: str, until: float, priority: Priority
 ) -> None:
-    """Enqueue one job of a phase, which is to be over by `until`."""
+    """Enqueue one job of a phase that has to end by `until`."""
     payload: dict[str, Any] = {"answer": answer.id, "until": until}
     try:
         await enqueue(
@@ -103,7 +104,7 @@ async def hand_on(
 
 
 async def close(enqueue: Enqueue, answer: Answer) -> None:
-    """Have the end of an answer told; once, however often this is called."""
+    """Enqueue the job that announces the end of an answer; idempotent."""
     await enqueue(
         CLOSE,
         {"answer": answer.id},

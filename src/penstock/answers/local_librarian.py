@@ -23,14 +23,14 @@ from penstock.ports.provider import ProviderContext
 from penstock.retrieval.search import Passage
 
 PASSAGES = 8
-"""Asked for by each query."""
+"""Passages requested per query."""
 LEAST_COSINE = 0.28
-"""Of a passage in another script, which only its meaning can have brought: with the offline
-embedder, those that answer have more. Other embedders give more to all."""
+"""Minimum cosine similarity of a passage in another script, which only the vectors can have found:
+with the offline embedder, those that answer have more. Other embedders yield higher values."""
 
 
 class LocalLibrarian:
-    """See `penstock.ports.librarian.Librarian`."""
+    """Implements `penstock.ports.librarian.Librarian`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LocalLibrarian:
         return None if self._model is None else self._model.lane
 
     async def close(self) -> None:
-        """Nothing of its own."""
+        """Do nothing: it owns no resources."""
 
     async def search(self, asking: ProviderContext, errand: Errand) -> AsyncGenerator[Round, None]:
         gathered, number = Gathered(errand.found), errand.rounds_done
@@ -134,14 +134,14 @@ class LocalLibrarian:
             )
 
     async def _masked(self, verdict: Verdict) -> Verdict:
-        """Models repeat what they were not given, too."""
+        """Mask a model's output, which may contain personal data that it was not given."""
         count = len(verdict.missing)
         masked = await self._documents.mask([*verdict.missing, *verdict.queries])
         return verdict._replace(missing=tuple(masked[:count]), queries=tuple(masked[count:]))
 
 
 def goes_on(verdict: Verdict, number: int, evidence: Sequence[Evidence]) -> bool:
-    """Whether there is to be another round."""
+    """Whether there is another round."""
     if verdict.enough or number >= MAX_ROUNDS:
         return False
     return number < FIRST_ROUNDS or not evidence or bool(verdict.missing)

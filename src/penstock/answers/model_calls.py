@@ -22,8 +22,8 @@ async def asked_twice(
     most: int,
     effort: Effort,
 ) -> T:
-    """What `read` makes of the model's answer. Where that is ModelError it is asked once more, and
-    told so; ModelError if that is of no use either."""
+    """Ask a model and parse its reply with `read`. If it cannot be parsed, the model is asked once
+    more, with its reply; raises ModelError if that fails too."""
     said = await model.complete(asking, messages, most=most, effort=effort)
     try:
         return read(said)

@@ -1,9 +1,9 @@
 """The phases of an answer, each a job: plan, search, write.
 
-A phase stores what came of it, then has the next one enqueued. Interrupted anywhere it is run
-again, and goes on from what is stored. What a model does not do in time, or cannot, is done without
-it, and the answer says so. A model that cannot be reached is the lane's matter: the job waits for
-it as any other, until the phase's clock goes on without.
+A phase stores its result, then enqueues the next. If interrupted, it runs again and resumes from
+what is stored. If a model fails or is too slow, the phase is done without it, and the answer says
+so. If a model is unreachable, that concerns its lane: the job waits for it like any other, until
+the clock of the phase continues without it.
 """
 
 from __future__ import annotations
@@ -35,20 +35,22 @@ from penstock.ports.librarian import LANE, Errand, Librarian
 T = TypeVar("T")
 
 MAX_SECONDS = 3600.0
-"""An answer may take so long, if asked to; and so may each of its jobs."""
+"""Maximum duration of an answer, and of each of its jobs."""
 RESERVE_SECONDS, RESERVE_SHARE = 1.0, 0.1
-"""Of a phase's time, what is kept to go on without a model before the clock does: the lesser."""
+"""Time of a phase that is reserved for continuing without a model before its clock does: the lesser
+of the two."""
 UNAIDED_SECONDS = 10.0
-"""For a look without a model, also when the time is up: without evidence there is no answer."""
+"""Time for a search without a model, even after the deadline: without evidence there is no
+answer."""
 LONGEST_QUERY = 1000
-"""Of a question that is looked for as it is."""
+"""Maximum length of a question that is searched for as it is."""
 
 NO_MODEL = "no model is configured for {}"
 LOST = ": the librarian cannot be reached"
 TOO_SLOW = "the model did not {} in time"
 
 _PASSING = (LaneBusy, RunLater)
-"""The engine's matter: the job is run again, and has lost nothing."""
+"""Errors that the engine handles: the job runs again, and nothing is lost."""
 
 
 class Phases:
@@ -125,7 +127,7 @@ class Phases:
         return Plan(tuple(queries), enough)
 
     async def unplanned(self, answer: Answer, why: str) -> Answer | None:
-        """The question itself is what is looked for."""
+        """Use the question itself as the plan."""
         return await self.planned(answer, Plan((answer.question[:LONGEST_QUERY],)), why)
 
     async def planned(self, answer: Answer, plan: Plan, why: str) -> Answer | None:
@@ -158,8 +160,8 @@ class Phases:
     async def _look(
         self, ctx: JobContext, answer: Answer, librarian: Librarian, ends_at: float
     ) -> Answer | None:
-        """The answer with the rounds of one errand, each stored as it ends; None: it was changed
-        by others meanwhile."""
+        """Run the rounds of one errand, storing each as it ends; returns the answer, or None if
+        somebody else has changed it."""
         tools = self._tools
         assert answer.plan is not None
         following = answer.rounds[-1].next if answer.rounds else answer.plan.queries
@@ -196,7 +198,7 @@ class Phases:
         await self._tools.note(answer, "searching", {"round": number, "queries": list(queries)})
 
     async def found(self, ctx: JobContext, answer: Answer, why: str) -> Answer | None:
-        """What there is is what is answered from. Where nobody has looked yet, now somebody does,
+        """End the search with the evidence found so far. If there was no search yet, search now,
         without a model."""
         tools = self._tools
         if not answer.rounds:
@@ -240,19 +242,19 @@ class Phases:
         return await self._tools.store.save(done)
 
     async def written(self, ctx: JobContext, answer: Answer, why: str) -> Answer | None:
-        """Without a model."""
+        """Write the answer without a model."""
         return await self._tools.store.save(await Writer(self._tools, ctx, answer).extractive(why))
 
     # A model that does not do what it should
 
     async def _in_time(self, ctx: JobContext, until: float, work: Awaitable[T]) -> T:
-        """TimeoutError where it is not done in time."""
+        """Run with a time limit; raises TimeoutError."""
         async with asyncio.timeout(self._left(ctx, until)):
             return await work
 
     def _left(self, ctx: JobContext, until: float) -> float:
-        """Seconds for a model, so that the phase is over before its clock runs, and before the
-        job's own time is."""
+        """Seconds left for a model, so that the phase ends before its clock runs and before the
+        job's timeout."""
         left = max(0.0, min(until - self._tools.now(), ctx.remaining()))
         return left - min(RESERVE_SECONDS, RESERVE_SHARE * left)
 
@@ -262,8 +264,8 @@ class Phases:
         error: PenstockError,
         without: Callable[[str], Awaitable[Answer | None]],
     ) -> Answer | None:
-        """Go on without whom the phase asks if that is not tried again; then let the engine, and so
-        the lane, know all the same what went wrong."""
+        """Continue without the model or librarian if the error is not retried; then raise it, so
+        that the engine and the lane learn of it."""
         final = isinstance(error, PermanentError | ConfigError) or ctx.last_attempt
         if isinstance(error, _PASSING) or not final:
             raise error

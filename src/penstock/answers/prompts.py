@@ -20,13 +20,13 @@ from penstock.ports.language_model import Message
 from penstock.text.structured import structured
 
 PLAN_TOKENS, JUDGE_TOKENS, ANSWER_TOKENS = 400, 500, 1500
-"""What a model may say."""
+"""Maximum output tokens, by kind of prompt."""
 MAX_QUERIES = 4
 QUERY_LIMIT = 200
 LINE_LIMIT = 200
 MAX_MISSING = 10
 SAID_LIMIT = 1000
-"""Of what a model is reminded to have said."""
+"""Characters of the model's previous reply quoted back to it."""
 
 PLANNER = f"""\
 You plan a search in a library of documents. Given a question, say which searches would find what \
@@ -83,13 +83,13 @@ def answer_messages(
 
 
 def again(messages: Sequence[Message], said: str) -> list[Message]:
-    """The same once more, because what the model said cannot be read."""
+    """Repeat the prompt, because the reply cannot be parsed."""
     return [*messages, Message("assistant", said[:SAID_LIMIT]), Message("user", AGAIN)]
 
 
 def fenced(evidence: Sequence[Evidence]) -> str:
-    """Passages as data. A line of JSON cannot be left by what is in it, and the mark is new each
-    time."""
+    """Format passages as data. Content cannot break out of a line of JSON, and the delimiter is
+    random."""
     mark = secrets.token_hex(8)
     lines = [
         json.dumps({"number": one.number, "title": one.title, "text": one.text}, ensure_ascii=False)
@@ -110,17 +110,17 @@ class _Judged(BaseModel):
 
 
 class Verdict(NamedTuple):
-    """Whether what was found is enough to answer."""
+    """A model's verdict on whether the evidence is sufficient."""
 
     enough: bool
     missing: tuple[str, ...]
     queries: tuple[str, ...] = ()
-    """What to look for next."""
+    """Queries for the next round."""
     note: str = ""
 
 
 def read_plan(said: str) -> Plan:
-    """ModelError where a model has said no plan."""
+    """Parse a plan; raises ModelError."""
     known = structured(said, _Planned)
     queries = read_lines(known.queries, MAX_QUERIES, QUERY_LIMIT)
     if not queries:
@@ -129,14 +129,15 @@ def read_plan(said: str) -> Plan:
 
 
 def read_verdict(said: str) -> Verdict:
-    """ModelError where a model has said none."""
+    """Parse a verdict; raises ModelError."""
     known = structured(said, _Judged)
     missing = read_lines(known.missing, MAX_MISSING, LINE_LIMIT)
     return Verdict(known.enough, missing, read_lines(known.queries, MAX_QUERIES, QUERY_LIMIT))
 
 
 def read_lines(given: Any, most: int, longest: int) -> tuple[str, ...]:
-    """The texts of a list, whatever else is in it: each once, on one line, cut."""
+    """Read the strings of a list, ignoring everything else: without duplicates, on one line,
+    truncated."""
     if not isinstance(given, list):
         return ()
     lines = [_line(one)[:longest].rstrip() for one in given if isinstance(one, str)]

@@ -28,11 +28,11 @@ _MEASURE = re.compile(
 
 
 def parts_of(question: str) -> list[str]:
-    """Its questions, one after the other: "How long is A, and what is B?" asks two."""
+    """Split a question into its parts: "How long is A, and what is B?" asks two."""
     parts = [part.strip() for part in _NEXT.split(question, maxsplit=MAX_PARTS - 1)]
     return [part for part in parts if part] or [question]
 
 
 def without_measures(question: str) -> str:
-    """Without what follows "how": "how long" asks for a time, and an answer has no "long"."""
+    """Drop the word after "how": "how long" asks for a time, and an answer contains no "long"."""
     return _MEASURE.sub(lambda found: found[1] or found[2], question)

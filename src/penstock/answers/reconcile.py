@@ -19,15 +19,15 @@ from penstock.model.job import Job, JobState, Priority
 log = logging.getLogger("penstock.answers")
 
 GRACE_SECONDS = 2.0
-"""Whoever has stored an answer is given this long to enqueue its job."""
+"""Time for the process that stored an answer to enqueue its job."""
 PAGE = 100
-"""Answers looked at each time. Where more are under way they take turns."""
+"""Answers checked per pass; if there are more, they take turns."""
 
 _LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
 class AnswerReconciler:
-    """Done by every process that answers, and harmless when several do it at once."""
+    """Runs in every process that answers; safe to run concurrently."""
 
     def __init__(self, tools: AnswerDeps) -> None:
         self._tools = tools
@@ -54,7 +54,8 @@ class AnswerReconciler:
             await self._fail(answer, (clock, *work))
 
     async def _fail(self, answer: Answer, jobs: tuple[Job, ...]) -> None:
-        """Only if nothing has come of it since: its jobs may have ended because they were done."""
+        """Fail the answer, unless it has changed since: its jobs may have ended because they were
+        done."""
         now = await self._tools.store.get(answer.tenant, answer.id)
         if now is None or now.over or now.saves != answer.saves:
             return

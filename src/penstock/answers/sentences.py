@@ -13,7 +13,7 @@ _AND = r"\s{0,2}[,;\u3001\uff0c]\s{0,2}"
 _MARK = re.compile(
     rf"[ \t]?[\[\u3010]\s{{0,2}}(\d{{1,4}}(?:{_AND}\d{{1,4}}){{0,19}})\s{{0,2}}[\]\u3011]"
 )
-"""`[1]`, `[1, 2]`, and the brackets some models write in Japanese; with the blank before it."""
+"""`[1]`, `[1, 2]`, and the brackets some models use in Japanese; with the space before."""
 _LEADING = re.compile(r"\s*(?:\[\d{1,4}\]\s*)+")
 _SAYS = re.compile(r"\w")
 
@@ -22,12 +22,11 @@ class Cited(NamedTuple):
     text: str
     citations: tuple[Citation, ...]
     removed: int
-    """Marks of numbers that nothing has."""
+    """Citations of numbers that do not exist."""
 
 
 def cited(text: str, known: Container[int]) -> Cited:
-    """A text whose citations all resolve, each written as `[1]`. What does not is taken out: a
-    reader could not tell it from one that does."""
+    """Normalize the citations of a text to `[1]`, and remove those that do not resolve."""
     parts: list[str] = []
     citations: list[Citation] = []
     at, behind, removed = 0, 0, 0
@@ -50,8 +49,8 @@ def cited(text: str, known: Container[int]) -> Cited:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Where each sentence, or line of its own, begins and ends. Citations behind a full stop belong
-    to what is before it, and so do small letters: that stop ended an abbreviation."""
+    """Find the start and end of each sentence or single line. Citations after a full stop belong to
+    the sentence before it; a small letter after a full stop means that it ended an abbreviation."""
     found: list[tuple[int, int]] = []
     start = 0
     for end in [*Boundaries(text).strong(), len(text)]:
@@ -70,7 +69,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def unsupported(text: str, citations: tuple[Citation, ...]) -> tuple[tuple[int, int], ...]:
-    """Sentences without a citation."""
+    """Find sentences without a citation."""
     return tuple(
         (start, end)
         for start, end in sentences(text)

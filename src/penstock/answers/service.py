@@ -26,8 +26,8 @@ QUESTION_LIMIT = 10_000
 MAX_COLLECTIONS = 100
 LEAST_SECONDS = 1.0
 EVENTS = ("plan", "searching", "evidence", "writing", "token", "answer", *TERMINAL)
-"""What the log of an answer tells, besides what becomes of its jobs. The last two end it; one of
-them is told, once."""
+"""Events in the log of an answer, besides those of its jobs. Exactly one of the last two ends
+it."""
 
 
 class Answers:
@@ -44,15 +44,15 @@ class Answers:
         self._snapshots = AnswerSnapshots(tools.queue, tools.store)
 
     async def open(self) -> None:
-        """Nothing of its own: queue, store, documents and research are open by now."""
+        """Do nothing: queue, store, documents and research are already open."""
 
     async def close(self) -> None:
         await self._snapshots.close()
         await self._tools.librarian.close()
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that answers does beside its jobs. ConfigError where it could not do
-        them: better none starts than every question is answered without a model."""
+        """Background work of a process that answers. Raises ConfigError if it cannot be done:
+        better not to start than to answer every question without a model."""
         for kind, phase in ((PLAN, Phase.PLAN), (SEARCH, Phase.SEARCH), (WRITE, Phase.ANSWER)):
             if kind in kinds and phase in self._tools.models:
                 self._tools.models[phase].check()
@@ -147,8 +147,8 @@ class Answers:
         limit: int = 1000,
         tenant: str = "default",
     ) -> list[Change]:
-        """Entries of its log after version `since`; waits up to `wait` seconds for the first.
-        Changes of its jobs are left out: see EVENTS."""
+        """Return log entries after version `since`; waits up to `wait` seconds for the first.
+        Excludes changes of its jobs: see EVENTS."""
         if not 0 <= wait <= MAX_WAIT:
             raise ValidationError(f"wait must be 0 to {MAX_WAIT:g} s")
         if not 0 < limit <= MAX_LISTED:

@@ -25,7 +25,7 @@ from penstock.research.service import Research
 
 
 def local_librarian(queue: JobQueue, documents: Documents, config: Config) -> LocalLibrarian:
-    """The librarian of this process, also where answers ask another."""
+    """Build the librarian of this process, even if answers use a remote one."""
     model = open_models(config.llm).get(Phase.SEARCH)
     return LocalLibrarian(documents, model, queue.now, config.answers.evidence_tokens)
 

@@ -18,18 +18,18 @@ NEXT_WAIT = 50.0
 
 @dataclass(slots=True, frozen=True)
 class AnswerView:
-    """An answer, and the version of its log at which it stood so."""
+    """An answer, as of a version of its log."""
 
     answer: Answer
     version: int
 
     @property
     def next_poll(self) -> float | None:
-        """How long to wait for a change; None: there will be none."""
+        """Recommended wait for a change; None: there will be none."""
         return None if self.answer.over else NEXT_WAIT
 
     def as_dict(self) -> dict[str, Any]:
-        """A JSON-ready form: the same over HTTP, MCP and on the command line."""
+        """Return a JSON-ready form: the same over HTTP, MCP and on the command line."""
         more = {"version": self.version, "next_poll": self.next_poll}
         return details_of(self.answer, AnswerAtVersion, **more).as_dict()
 

@@ -21,9 +21,9 @@ from penstock.model.research import TaskStatus
 from penstock.research.page import PAGES
 
 SHARE = 0.5
-"""Of the time for searching."""
+"""Share of the time for searching."""
 RESULTS = 5
-"""For each query."""
+"""Results per query."""
 MAX_PAGES = 20
 ENDED = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 
@@ -43,7 +43,8 @@ def register(tools: AnswerDeps, job: Callable[..., Callable[[Any], Any]]) -> Non
 
 
 async def _ask(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
-    """The answer with what is to be known of its research task; None: it was changed by others."""
+    """Run the research task, and return the answer with its collections and notes; None if somebody
+    else has changed the answer."""
     named = replace(answer, task=task_id(answer))
     if answer.collections is not None:
         collections = tuple(dict.fromkeys([*answer.collections, PAGES]))
@@ -65,7 +66,7 @@ async def _ask(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: float)
 
 
 async def _research(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: float) -> str:
-    """What the reader should know of it."""
+    """Run the research task; returns remarks for the reader."""
     research, tenant = tools.research, answer.tenant
     assert answer.plan is not None
     assert answer.task is not None
@@ -99,5 +100,5 @@ async def _research(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: f
 
 
 def task_id(answer: Answer) -> str:
-    """Of the research task of an answer, which is the same in every run."""
+    """Id of the research task of an answer, the same in every run."""
     return child_id(f"{answer.tenant}/{answer.id}", "research", "", 1)

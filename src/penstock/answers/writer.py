@@ -17,17 +17,16 @@ from penstock.model.answer import Answer, AnswerState, Phase
 from penstock.ports.language_model import LanguageModel
 
 PIECE_SECONDS = 0.1
-"""Pieces are told this often at most."""
+"""Minimum interval between published pieces."""
 LONGEST = 50_000
-"""Characters a model may write before it is taken to have lost its way."""
+"""Maximum characters of an answer; a model that writes more has gone astray."""
 
 CUT = "the model's answer was cut short"
 REMOVED = "citations of nonexistent passages were removed"
 
 
 class Writer:
-    """One run of writing. `ctx` tells runs apart: whoever follows forgets what an earlier one
-    wrote."""
+    """One run of the writer. `ctx` tells runs apart: readers discard what an earlier one wrote."""
 
     def __init__(self, tools: AnswerDeps, ctx: JobContext, answer: Answer) -> None:
         self._tools = tools
@@ -36,7 +35,7 @@ class Writer:
         self._numbers = {one.number for one in answer.evidence}
 
     async def by_model(self, model: LanguageModel) -> Answer:
-        """The answer as the model words it. ModelError where that is of no use."""
+        """Have the model write the answer. Raises ModelError if it is unusable."""
         answer, tools = self._answer, self._tools
         shown = within(answer.evidence, tools.evidence_tokens)
         messages = prompts.answer_messages(answer.question, answer.missing, shown)
@@ -70,7 +69,8 @@ class Writer:
         return _ended(replace(done, unsupported=unsupported(text, citations)), tools.now())
 
     async def extractive(self, why: str) -> Answer:
-        """The answer as sentences of the evidence; `why` there is no better one."""
+        """Build the answer from sentences of the evidence; `why` says why there is no better
+        one."""
         answer = self._answer
         text, citations, note = extract(answer.question, answer.evidence)
         await self._begin("extractive")
@@ -80,7 +80,7 @@ class Writer:
         return _ended(replace(done, notes=notes), self._tools.now())
 
     async def _begin(self, mode: str) -> None:
-        """From here on the text starts anew, whatever was told before."""
+        """Start the text over, discarding what was published before."""
         await self._tools.note(self._answer, "writing", {"attempt": self._ctx.token, "mode": mode})
 
     async def _tell(self, piece: str) -> None:
@@ -90,14 +90,15 @@ class Writer:
 
 
 def _whole(written: str, told: int) -> int:
-    """Up to where it is whole sentences. Only those are told: what is to be masked, and a citation,
-    can be seen for what it is once it is whole."""
+    """Return the complete sentences. Only those are published: masking and citations need whole
+    ones."""
     begun = [start for start, _ in sentences(written[told:])]
     return told + begun[-1] if begun else told
 
 
 def _ended(answer: Answer, now: float) -> Answer:
-    """Over. What cites nothing has answered nothing: then all of the question is missing."""
+    """Finish the answer. A text without citations answers nothing: then all of the question is
+    missing."""
     return replace(
         answer,
         state=AnswerState.COMPLETED,

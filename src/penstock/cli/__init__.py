@@ -98,7 +98,7 @@ command = cache(partial(typer.main.get_command, cli))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; what goes wrong is said on stderr."""
+    """Run the command line and return its exit code; errors are printed to stderr."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
 
     def invoke() -> None:

@@ -15,16 +15,16 @@ from penstock.wire.answers import AnswerDetails, details_of, line_of
 
 class AnswerDisplay:
     def begin(self, answer: Answer) -> None:
-        """Told what was asked."""
+        """Called with the question."""
 
     def tell(self, change: Change) -> None:
-        """Told each entry of the answer's log, once."""
+        """Called with each entry of the answer's log, once."""
 
     def end(self, answer: Answer) -> None:
-        """Told how it ended."""
+        """Called with the finished answer."""
 
     def left(self, answer: Answer, who: str) -> None:
-        """Told that it is not waited for any more, and who goes on with it."""
+        """Called when the command stops waiting, with who continues the work."""
 
 
 class AnswerJsonLines(AnswerDisplay):
@@ -42,7 +42,7 @@ class AnswerJsonLines(AnswerDisplay):
 
 
 class JsonWhole(AnswerDisplay):
-    """One value, in the end."""
+    """Prints one JSON value at the end."""
 
     def end(self, answer: Answer) -> None:
         print_json(details_of(answer, AnswerDetails))
@@ -52,7 +52,7 @@ class JsonWhole(AnswerDisplay):
 
 
 class Reading(AnswerDisplay):
-    """For people. `stream`: the text as it is written, else as a whole."""
+    """Output for people. `stream`: the text as it is written, else all at once."""
 
     def __init__(self, *, stream: bool) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ class Reading(AnswerDisplay):
             _aside(words)
 
     def _begin_anew(self) -> None:
-        """What was written before does not count: whoever wrote it was interrupted."""
+        """Discard what was written so far: its writer was interrupted."""
         if self._written:
             say()
             _aside("interrupted; starting over:")
@@ -99,7 +99,7 @@ class Reading(AnswerDisplay):
 
 
 def _aside(words: str) -> None:
-    """A line beside the answer."""
+    """Print a line beside the answer, to stderr."""
     if is_terminal(sys.stderr):
         from rich.text import Text
 

@@ -84,7 +84,7 @@ def print_answers(answers: Sequence[Answer]) -> None:
 
 
 def print_answer(answer: Answer) -> None:
-    """Everything about one answer."""
+    """Print all details of an answer."""
     took = None if answer.finished_at is None else answer.finished_at - answer.created_at
     print_fields(
         {
@@ -110,14 +110,14 @@ def print_answer(answer: Answer) -> None:
 
 
 def write_text(text: str) -> None:
-    """Some of an answer, with its line ends and nothing else that a terminal would obey. It is seen
-    at once, also by who reads a pipe."""
+    """Print part of an answer, with its line ends but no other control characters. It is flushed at
+    once, also to a pipe."""
     sys.stdout.write("\n".join(map(printable, text.split("\n"))))
     sys.stdout.flush()
 
 
 def print_grounds(answer: Answer) -> None:
-    """What a text is founded on, and what it is not."""
+    """Print the citations of a text, and what is missing."""
     from penstock.answers.event_text import cited_evidence
 
     cited = cited_evidence(answer)

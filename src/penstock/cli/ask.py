@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from penstock.model.change import Change
 
 KINDS = ("answers.*", "research.*", "ingest.*")
-"""With `--sources web` pages are looked for, and read."""
+"""Kinds to run; with `--sources web` also those that search and read pages."""
 WAIT_SECONDS = 10.0
-"""For news, before looking whether it is over all the same."""
+"""Maximum wait for events, before checking whether it is finished."""
 
 
 def ask_question(
@@ -69,7 +69,7 @@ def ask_question(
 
 
 async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: AnswerDisplay) -> int:
-    """Ask, work on it and show it; the exit code."""
+    """Ask, run the jobs and show the answer; returns the exit code."""
     import asyncio
 
     from penstock.aio import end_tasks
@@ -101,7 +101,7 @@ async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: Ans
 
 
 async def _follow(app: Penstock, answer: Answer, show: AnswerDisplay) -> Answer:
-    """Show what happens until it is over; the answer then."""
+    """Show events until the answer is finished, and return it."""
     async for change in _changes(app, answer):
         show.tell(change)
     return (await app.answers.get(answer.id, tenant=answer.tenant)).answer
@@ -130,7 +130,7 @@ async def _changes(app: Penstock, answer: Answer) -> AsyncIterator[Change]:
 
 
 async def _others(app: Penstock) -> str:
-    """Who goes on with what is left."""
+    """Say who continues the rest of the work."""
     from penstock.answers.jobs import CLOCK
 
     there = any(CLOCK in process.kinds for process in await app.processes())

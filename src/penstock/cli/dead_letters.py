@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 group = new_group("List, redrive and discard failed jobs.")
 
 COUNTED = 100
-"""Dead letters counted exactly when asking whether to discard them."""
+"""Maximum dead letters counted exactly when asking whether to discard them."""
 
 AllOption = Annotated[bool, typer.Option("--all", help="All dead letters, or all that match.")]
 
 
 @dataclass(slots=True, frozen=True)
 class DeadFilters:
-    """Options that choose dead letters."""
+    """Options that select dead letters."""
 
     kind: KindOption = None
     tenant: TenantOption = None
@@ -159,7 +159,7 @@ def _chosen(verb: str, ids: list[str] | None, every: bool, filters: DeadFilters)
 
 
 async def _whole(app: Penstock, chosen: JobFilter) -> JobFilter:
-    """The same with ids in full."""
+    """Return the same filters with complete ids."""
     if chosen.ids is None:
         return chosen
     return replace(chosen, ids=await whole_ids(app, chosen.ids, dead=True))

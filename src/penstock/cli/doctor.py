@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from penstock.doctor.diagnosis import Diagnosis
 
 END_SECONDS = 1.0
-"""After all is said, how long the process may take to end."""
+"""Time for the process to exit after the report."""
 STYLES = {"broken": "bold red", "warning": "yellow", "ok": "green", "skipped": "dim"}
-"""The worst first, as they are counted at the end."""
+"""Worst first, as they are counted at the end."""
 
 
 def run_doctor(
@@ -68,7 +68,7 @@ def run_doctor(
 
 
 def _print(findings: list[Diagnosis]) -> None:
-    """A table for people, a line each for programs."""
+    """Print a table for people, or a line of JSON per component."""
     rows = [
         {
             "status": one.status,

@@ -27,11 +27,11 @@ UNREADABLE = {
     "slow": "split it, or convert it to another format, and ingest that",
     "memory": "split it, or convert it to another format, and ingest that",
 }
-"""What a person can do about a document that cannot be parsed, by the reason."""
+"""Advice for a document that cannot be parsed, by reason."""
 
 
 def advice(error: Mapping[str, Any], document_id: str) -> str:
-    """What a person can do about a document that failed."""
+    """Advice for a failed document."""
     again = f"penstock documents retry {document_id!r}"
     match error["type"]:
         case "ParserError":
@@ -53,7 +53,7 @@ def advice(error: Mapping[str, Any], document_id: str) -> str:
 
 
 def where(pages: tuple[int, int] | None, section: Sequence[str]) -> str:
-    """Where in a document a passage is: its pages and headings, as far as there are any."""
+    """Locate a passage in its document: its pages and headings, if any."""
     parts = []
     if pages is not None:
         first, last = pages
@@ -64,12 +64,12 @@ def where(pages: tuple[int, int] | None, section: Sequence[str]) -> str:
 
 
 def masked(counts: Mapping[str, int]) -> str:
-    """`email 2, phone 1`."""
+    """Format counts: `email 2, phone 1`."""
     return ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
 
 
 def about(document: Document) -> str:
-    """What there is to say about a document in its state."""
+    """Summarize a document, depending on its state."""
     match document.state:
         case DocumentState.PROCESSING:
             old = "; the previous version is searchable" if document.searchable else ""
@@ -82,7 +82,7 @@ def about(document: Document) -> str:
 
 
 def print_documents(documents: Sequence[Document]) -> None:
-    """A table of documents; columns that say nothing are left out."""
+    """Print a table of documents; empty columns are left out."""
     collections = len({document.collection for document in documents}) > 1
     rows = [
         {
@@ -99,7 +99,7 @@ def print_documents(documents: Sequence[Document]) -> None:
 
 
 def print_document(document: Document) -> None:
-    """Everything about one document."""
+    """Print all details of a document."""
     error = document.error
     took = ""
     if document.started_at and document.finished_at:
@@ -136,7 +136,7 @@ def _searchable(document: Document) -> str:
 
 
 def print_chunks(chunks: Sequence[StoredChunk]) -> None:
-    """The texts that can be found, each under where it is."""
+    """Print the indexed chunks, each with its location."""
     for chunk in chunks:
         place = where(chunk.pages, chunk.section)
         head = f"chunk {chunk.ordinal}, {plural(chunk.tokens, 'token')}"

@@ -152,8 +152,8 @@ def retry(
 def _named(
     app: Penstock, ids: Sequence[str], collection: str, tenant: str
 ) -> tuple[list[str], str]:
-    """Documents, each once, and their collection, as they are stored: what is said of them here is
-    masked as they are."""
+    """Resolve documents and their collection to the stored names, without duplicates: output about
+    them is masked like them."""
     refs = [app.documents.ref(one, collection=collection, tenant=tenant) for one in ids]
     return list(dict.fromkeys(ref.id for ref in refs)), refs[0].collection
 

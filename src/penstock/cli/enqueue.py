@@ -105,7 +105,7 @@ def _store_file(
     *,
     quiet: bool,
 ) -> list[str]:
-    """Store a job per line; an error also tells how far it came."""
+    """Store a job per line; an error also says how many lines were stored."""
     from penstock.cli import jsonl
 
     ids: list[str] = []
@@ -140,7 +140,7 @@ def _wait(
     timeout: float | None,
     session: Session,
 ) -> list[Job]:
-    """How the jobs ended; for people with secrets hidden."""
+    """Print how the jobs ended, with secrets hidden for people."""
     import asyncio
 
     from penstock.api.attention import live_kinds, worker_command

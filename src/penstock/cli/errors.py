@@ -40,7 +40,7 @@ Exit codes:
 
 
 class UsageError(PenstockError):
-    """The command was not called the right way; the message says which is."""
+    """The command was called incorrectly; the message says what is correct."""
 
 
 class InputError(PenstockError):
@@ -54,11 +54,11 @@ class NotFound(PenstockError):
 
 
 class QueueMissing(NotFound):
-    """There is no queue yet, and the command will not make one."""
+    """There is no queue yet, and the command does not create one."""
 
 
 def guarded(invoke: Callable[[], None], *, as_json: bool) -> int:
-    """Run a command; report how it ended, and return the exit code."""
+    """Run a command, report errors, and return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         # Names and messages may hold anything; an ASCII terminal must not make us fail. And who
         # reads a pipe sees each line at once, also what a handler prints.

@@ -1,7 +1,7 @@
 """Directories that `penstock ingest --watch` follows: new, changed and deleted files.
 
-The truth is what a look at all of them finds. inotify only says when to look; where there is none,
-or not for so many folders, they are looked at again and again.
+Only a scan of all directories decides what has changed. inotify merely says when to scan; if it is
+not available, or not for so many directories, they are polled.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from penstock.cli.sources import IngestItem, file_id, files, from_file, is_own
 from penstock.runtime.inotify import IN_FOLDER, Inotify
 
 POLL_SECONDS = 1.0
-"""Between two looks where nobody says when to look, or something is yet to settle."""
+"""Polling interval without inotify, or while files have to settle."""
 SAFETY_SECONDS = 60.0
-"""A look without having been told to, in case that was lost."""
+"""Polling interval with inotify, in case an event was lost."""
 GATHER_SECONDS = 0.1
-"""What changes at about the same time is found by one look."""
+"""Delay that combines changes at about the same time."""
 SETTLED_SECONDS = 1.0
-"""A file that changed since is perhaps still being written; one that is gone, being replaced."""
+"""A file that changed since may still be being written; one that is gone, being replaced."""
 
 
 @dataclass(slots=True, frozen=True)
 class Gone:
-    """A document whose file is there no more."""
+    """A document whose file no longer exists."""
 
     id: str
 
@@ -44,14 +44,14 @@ Found = list[IngestItem | Gone]
 class _File(NamedTuple):
     path: Path
     stamp: tuple[int, int]
-    """What changes when the file does."""
+    """Changes when the file does."""
     settled: bool
-    """It has not changed for a while."""
+    """Whether it has not changed for a while."""
 
 
 class Folders:
-    """`known` are documents that came from these folders before: it is told of them, too, when
-    their file is gone. `name` says what a document is called, given the id of its file."""
+    """Watches directories. `known` are documents that came from them before, so that their deletion
+    is noticed, too. `name` returns the name of a document, given the id of its file."""
 
     def __init__(
         self,
@@ -66,20 +66,21 @@ class Folders:
         self._own = own
         self._name = cache(name)
         self._paths = {one: Path(one) for one in known}
-        """The file of each document that is known to be there."""
+        """File of each known document."""
         self._given: dict[str, tuple[int, int]] = {}
         self._seen: dict[str, tuple[tuple[int, int], float]] = {}
-        """Each file's stamp, and when it was first seen."""
+        """Stamp of each file, and when it was first seen."""
         self._missing: dict[str, float] = {}
-        """Documents whose file is not there, and since when."""
+        """Documents whose file is missing, and since when."""
         self._empty: list[str] = []
-        """Folders without a file: rather is their disk not mounted than everything deleted."""
+        """Directories without files: more likely their disk is not mounted than everything was
+        deleted."""
         self._waits = False
         self._bell = _Bell(own)
 
     async def watch(self, stop: asyncio.Event) -> AsyncIterator[Found | InputError]:
-        """What a look finds, again and again until `stop`. A folder that cannot be read for now is
-        said, and looked at again; nothing is told to be gone meanwhile."""
+        """Yield what each scan finds, until `stop`. A directory that cannot be read is reported and
+        scanned again; meanwhile nothing counts as gone."""
         loop = asyncio.get_running_loop()
         self._bell.open()
         try:
@@ -98,7 +99,7 @@ class Folders:
             self._bell.close()
 
     def _look(self) -> dict[str, _File]:
-        """The files that are there, by id."""
+        """Scan for files, by id."""
         found: dict[str, _File] = {}
         empty = []
         for source in self._sources:
@@ -157,7 +158,7 @@ class Folders:
 
 
 class _Bell:
-    """Rings when something in one of the folders changes that is none of our own files."""
+    """Signals changes in the directories, except to our own files."""
 
     def __init__(self, own: Sequence[Path]) -> None:
         self._own = own
@@ -165,7 +166,7 @@ class _Bell:
         self._folders: dict[int, Path] = {}
         self._rung = asyncio.Event()
         self._deaf = False
-        """Somebody has to look, because nobody tells."""
+        """Whether to poll, because inotify is not available."""
 
     def open(self) -> None:
         self._inotify = Inotify.open()
@@ -180,7 +181,7 @@ class _Bell:
             self._inotify = None
 
     def watch(self, folder: Path) -> None:
-        """Called before a folder is read, so that nothing is missed between; by a thread."""
+        """Watch a directory; called by a thread before it is read, so that nothing is missed."""
         if self._inotify is None:
             return
         try:
@@ -203,7 +204,7 @@ class _Bell:
         return path.name[0] != "." and not is_own(path, self._own)
 
     async def wait(self, stop: asyncio.Event, rest: float, most: float) -> None:
-        """Until it rings, `stop`, or `most` seconds are over; not before `rest` but for `stop`."""
+        """Wait for a signal, `stop`, or `most` seconds; at least `rest`, except on `stop`."""
         most = min(most, POLL_SECONDS) if self._deaf else most
         await _first(rest, stop)
         await _first(most - rest, stop, self._rung)
@@ -211,7 +212,7 @@ class _Bell:
 
 
 async def _first(seconds: float, *events: asyncio.Event) -> None:
-    """Until one of them happens, or the time is over."""
+    """Wait until one of them happens, or the time is up."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waiting, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)

@@ -111,7 +111,7 @@ def _items(
     watch: bool,
     delete: bool,
 ) -> Items:
-    """What is to be ingested. What is wrong with it is said before anything is accepted."""
+    """List what to ingest. Errors are reported before anything is accepted."""
     from dataclasses import replace
 
     from penstock.cli.sources import from_address, from_path, from_stdin, is_address
@@ -155,7 +155,7 @@ async def _changing(
     *,
     delete: bool,
 ) -> AsyncIterator[IngestItem | Gone]:
-    """What appears, changes and, if that is wanted, goes in folders."""
+    """Yield files that appear, change and, if requested, disappear."""
     from penstock.cli.folders import Folders, Gone
 
     known, name = (await ingest.known(sources), ingest.name) if delete else ([], str)
@@ -173,7 +173,7 @@ async def _changing(
 
 
 def _own_files(app: Penstock) -> list[Path]:
-    """What begins with these is the queue's or the store's, and no document."""
+    """Prefixes of the queue's and the store's own files, which are not documents."""
     import os
 
     files = [
@@ -189,7 +189,7 @@ def _own_files(app: Penstock) -> list[Path]:
 async def _ingest(
     app: Penstock, items: Items, given: IngestOptions, *, wait: bool, ends: bool, as_json: bool
 ) -> int:
-    """Accept, work and follow; the exit code."""
+    """Accept documents, run the jobs and follow them; returns the exit code."""
     import asyncio
     from contextlib import nullcontext
 

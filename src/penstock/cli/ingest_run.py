@@ -31,9 +31,9 @@ from penstock.ports.queue import Topic
 KINDS = "ingest.*"
 PAGE = 1000
 SHOWN = 50
-"""Documents whose progress is looked at, of those being worked on."""
+"""Maximum documents in progress to show."""
 IDLE_LOOKS = 4
-"""With jobs queued and none running, in a row: then it is said what they wait for."""
+"""Consecutive checks with queued jobs and none running, after which the reason is shown."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -45,7 +45,7 @@ class IngestOptions:
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     retry: bool = False
-    """Try again what has failed before."""
+    """Retry documents that failed before."""
 
     @property
     def where(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class IngestOptions:
 
 
 class Ingest:
-    """`stop` ends it early; what was accepted by then is in the queue."""
+    """One run. `stop` ends it early; accepted documents stay in the queue."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class Ingest:
         self._tally = tally
         self._stop = stop
         self._pending: dict[DocumentRef, int] = {}
-        """The generation of each document that is not done."""
+        """Generation of each unfinished document."""
         self._idle = 0
 
     async def accept(self, items: AsyncIterator[IngestItem | Gone]) -> None:
-        """Take in everything. What cannot be read fails by itself; trouble with the queue or the
-        store is raised, because nothing else would fare better."""
+        """Accept everything. An unreadable item fails alone; errors of the queue or the store are
+        raised, because they affect all."""
         async for item in items:
             if self._stop.is_set():
                 return
@@ -134,14 +134,14 @@ class Ingest:
         return self._app.documents.masked(text)
 
     def name(self, item_id: str) -> str:
-        """What a document is called once it is accepted."""
+        """Name of a document once it is accepted."""
         try:
             return self._app.documents.ref(item_id, **self._given.where).id
         except ValidationError:
             return self.masked(item_id)  # it never will be
 
     async def known(self, folders: Sequence[str]) -> list[str]:
-        """What was ingested from files in these folders before, by id."""
+        """Documents that were ingested from files in these directories before, by id."""
         inside = [os.path.join(file_id(Path(folder)), "") for folder in folders]
         here = os.path.join(".", "")
         found: list[str] = []
@@ -157,7 +157,7 @@ class Ingest:
         return found
 
     async def follow(self, accepting: asyncio.Task[None]) -> None:
-        """Show how the work goes on until all is accepted and done, or `stop`."""
+        """Show progress until everything is accepted and finished, or `stop`."""
         listener = self._app.queue.listen(Topic.FINISHED)
         loop = asyncio.get_running_loop()
         try:
@@ -177,7 +177,7 @@ class Ingest:
         return asyncio.get_running_loop().time() - begun
 
     async def look(self) -> None:
-        """See what has ended, and show what is under way."""
+        """Check what has finished, and show what is in progress."""
         asked = list(self._pending)
         processing: set[DocumentRef] = set()
         if asked:  # all that are under way in the collection, whoever accepted them
@@ -229,7 +229,7 @@ class Ingest:
         self._pending.pop(ref, None)
 
     async def _active(self) -> tuple[list[Active], str]:
-        """Ours among the jobs that run, and if there is none, what those that do not wait for."""
+        """Return our running jobs; if there are none, what the others are waiting for."""
         running = await self._jobs(JobState.RUNNING, SHOWN)
         active = [_active(job) for job in running if self._is_ours(job)]
         if running:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 SHOWN_FAILURES = 20
-"""Named in the summary; the rest are counted."""
+"""Maximum failures listed in the summary; the rest are counted."""
 NAME_WIDTH = 40
 CONTINUE = "they are in the queue; to continue, run this again or `penstock worker`"
 
 
 class Active(NamedTuple):
-    """A document that is being worked on."""
+    """A document in progress."""
 
     id: str
     stage: str
@@ -40,7 +40,7 @@ class IngestTotals:
     completed: int = 0
     unchanged: int = 0
     waiting: int = 0
-    """Accepted, and not done when the command ended."""
+    """Accepted, but unfinished when the command ended."""
     chunks: int = 0
     masked: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
@@ -53,14 +53,15 @@ class IngestTotals:
 
 
 class View:
-    """Is told what happens, in order. What it has nothing to say about is passed over."""
+    """Receives events in order. A view ignores those that it does not show."""
 
     def accepted(self, document: Document) -> None: ...
 
     def unchanged(self, document: Document) -> None: ...
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
-        """What is worked on; how many are not done; what they wait for while none is worked on."""
+        """Documents in progress; the number of unfinished ones; what they wait for if none is in
+        progress."""
 
     def completed(self, document: Document) -> None: ...
 
@@ -105,7 +106,7 @@ class JsonView(View):
 
 
 class LineView(View):
-    """One line for each document, once it is known what became of it."""
+    """Prints one line per document, once its outcome is known."""
 
     def __init__(self) -> None:
         self._waits_for = ""
@@ -130,14 +131,14 @@ class LineView(View):
 
 
 class AcceptedLines(LineView):
-    """For a command that does not wait: to be accepted is the end of it."""
+    """Output of a command that does not wait: acceptance is the outcome."""
 
     def accepted(self, document: Document) -> None:
         say(f"accepted   {printable(document.id)}")
 
 
 class BarView(View):
-    """A bar for each document being worked on, and one for all of them; failures as lines."""
+    """Shows a bar for each document in progress and one for all; failures as lines."""
 
     def __init__(self, tally: IngestTotals) -> None:
         from rich.live import Live
@@ -198,12 +199,12 @@ def view_for(tally: IngestTotals, *, as_json: bool, wait: bool) -> View:
 
 
 def failure_of(error: Exception) -> dict[str, Any]:
-    """What is said of an item that was not even accepted."""
+    """Describe an item that was not accepted."""
     return describe(error, retryable=False)
 
 
 def summarise(tally: IngestTotals, *, as_json: bool, interrupted: bool) -> None:
-    """The last words of the command."""
+    """Print the summary."""
     if as_json:
         print_event(
             "summary",

@@ -57,7 +57,7 @@ def take_in_kafka(
 
 
 async def _take_in(app: Penstock, session: Session, *, drain: bool) -> int:
-    """Read until told to stop or drained; the exit code."""
+    """Read until told to stop or drained; returns the exit code."""
     import asyncio
 
     from penstock.cli.stopping import Signals
@@ -92,7 +92,7 @@ async def _redrive(app: Penstock, session: Session) -> int:
 
 
 async def _mind(signals: Signals, reader: TopicReader, session: Session) -> None:
-    """What signals mean, said and done."""
+    """Handle signals, and report them."""
     await signals.stop.wait()
     waits = "finishing messages being stored; signal again to stop at once"
     session.tell("stopping", f"stopping: {waits}")

@@ -11,16 +11,16 @@ from penstock.cli.text import age, duration, moment, pretty, printable, problem
 from penstock.model.job import Job, JobState
 
 PRIVATE = ("payload", "result", "history", "lines")
-"""Left out of lists: they are large, and may hold what not everybody should read."""
+"""Fields left out of lists: they are large, and may be confidential."""
 
 
 def summary(job: Job) -> dict[str, Any]:
-    """The job for programs, as lists and watches give it."""
+    """Convert a job for programs, in lists and watches."""
     return {name: value for name, value in job.as_dict().items() if name not in PRIVATE}
 
 
 def about(job: Job) -> str:
-    """What there is to say about the job in its state."""
+    """Summarize a job, depending on its state."""
     match job.state:
         case JobState.QUEUED:
             away = job.run_at - time.time()
@@ -38,7 +38,7 @@ def about(job: Job) -> str:
 
 
 def print_jobs(jobs: Sequence[Job]) -> None:
-    """A table of jobs; columns that say nothing are left out."""
+    """Print a table of jobs; empty columns are left out."""
     tenants = any(job.tenant != "default" for job in jobs)
     rows = [
         {
@@ -56,7 +56,7 @@ def print_jobs(jobs: Sequence[Job]) -> None:
 
 
 def print_job(job: Job) -> None:
-    """Everything about one job, payload and result included."""
+    """Print all details of a job, including payload and result."""
     runs = "" if job.max_retries is None else f" of {job.max_retries + 1}"
     waits = job.state is JobState.QUEUED and job.run_at > job.enqueued_at
     print_fields(
@@ -94,7 +94,7 @@ def print_job(job: Job) -> None:
 
 
 def _response(error: dict[str, Any] | None) -> str:
-    """What an HTTP server said, if the job failed by that."""
+    """Format the HTTP response that a job failed with, if any."""
     told = (error or {}).get("response")
     if told is None:
         return ""

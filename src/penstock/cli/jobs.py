@@ -28,9 +28,9 @@ JobsArgument = Annotated[
 
 ID_DIGITS = 32
 LEAST_DIGITS = 6
-"""Of an id that is not given whole."""
+"""Minimum digits of a partial id."""
 SEARCHED = 1000
-"""Newest jobs, or dead letters, among which such an id is looked for."""
+"""Number of recent jobs or dead letters searched for a partial id."""
 
 
 @group.command("list")
@@ -59,7 +59,7 @@ def list_jobs(
 def show_jobs(
     session: Session, app: Penstock, found: Sequence[Job], nothing: str, limit: int
 ) -> None:
-    """A page of jobs; for people with secrets hidden."""
+    """Print a page of jobs, with secrets hidden for people."""
     from penstock.cli.job_view import print_jobs, summary
 
     names = app.config.logging.hidden_names
@@ -86,7 +86,7 @@ def show(*, job_id: JobArgument, session: Session) -> None:
 
 
 def show_job(session: Session, app: Penstock, job: Job) -> None:
-    """All of a job; for people with secrets hidden."""
+    """Print a job, with secrets hidden for people."""
     from penstock.cli.job_view import print_job
 
     if session.as_json:
@@ -190,8 +190,9 @@ def watch(
 
 
 async def whole_ids(app: Penstock, parts: Sequence[str], *, dead: bool = False) -> list[str]:
-    """Each id in full and once: as given, or of the one recent job (if `dead`, the one recent dead
-    letter) whose id begins or ends so. What is too short or too long for a part stays as it is."""
+    """Complete partial ids, without duplicates: to that of the one recent job (if `dead`, dead
+    letter) whose id starts or ends with it. What is too short or too long for a part stays as it
+    is."""
     known = await app.queue.get(list(parts))
     short = [part for part in parts if part not in known and LEAST_DIGITS <= len(part) < ID_DIGITS]
     if not short:

@@ -24,7 +24,7 @@ class InputLine(NamedTuple):
 
 @contextmanager
 def open_source(name: str) -> Iterator[IO[bytes]]:
-    """The file called `name`, or standard input for `-`."""
+    """Open the file `name`, or standard input for `-`."""
     if name == "-":
         yield sys.stdin.buffer
         return
@@ -37,7 +37,7 @@ def open_source(name: str) -> Iterator[IO[bytes]]:
 
 
 def parse_payload(text: str | bytes) -> dict[str, Any]:
-    """A payload from JSON text, or InputError saying what is wrong with it."""
+    """Parse a payload from JSON text; raises InputError that says what is wrong."""
     try:
         payload = json.loads(text)
         encode_payload(payload)
@@ -53,8 +53,8 @@ def parse_payload(text: str | bytes) -> dict[str, Any]:
 
 
 def batches(file: Iterable[bytes], *, keyed: bool) -> Iterator[list[InputLine]]:
-    """The lines of `file` in batches. Before InputError names a bad line, all lines in front
-    of it have been given; empty lines are skipped."""
+    """Read the lines of `file` in batches. Before InputError names a bad line, all lines before it
+    have been yielded; empty lines are skipped."""
     batch: list[InputLine] = []
     for number, text in enumerate(file, 1):
         if not text.strip():
@@ -86,7 +86,8 @@ def _line(number: int, text: bytes, *, keyed: bool) -> InputLine:
 
 @contextmanager
 def meter(file: IO[bytes], *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr if that is a terminal; call the result with the jobs stored."""
+    """Show a progress bar on stderr if that is a terminal; call the result with the number of jobs
+    stored."""
     if quiet or not is_terminal(sys.stderr):
         yield lambda stored: None
         return

@@ -23,7 +23,7 @@ STYLES = {
 
 
 def in_words(lane: LaneInfo) -> str:
-    """The limits in force, and whether somebody has set them."""
+    """Format the effective limits, and whether they are overridden."""
     rate = f"one start every {lane.spacing:.3g} s" if lane.spacing else "no rate limit"
     day = "" if lane.per_day is None else f", {lane.per_day:,} a day"
     by = f"overridden: {_by_hand(lane)}" if lane.limits else "as configured"
@@ -36,7 +36,7 @@ def _by_hand(lane: LaneInfo) -> str:
 
 
 def print_lanes(lanes: Sequence[LaneInfo]) -> None:
-    """A table of lanes; columns that say nothing are left out."""
+    """Print a table of lanes; empty columns are left out."""
     parents, by_hand = any(lane.parent for lane in lanes), any(lane.limits for lane in lanes)
     rows = [
         {

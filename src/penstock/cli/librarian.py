@@ -56,7 +56,7 @@ def run_librarian(
 async def _serve(
     app: Penstock, librarian: Librarian, config: LibrarianConfig, session: Session
 ) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until told to stop; returns the exit code."""
     import asyncio
 
     from penstock.cli.stopping import Signals

@@ -17,7 +17,7 @@ from penstock.errors import ConfigError
 
 
 def need_extra(what: str, extra: str, module: str) -> None:
-    """ConfigError unless the extra that `module` imports is installed."""
+    """Raise ConfigError unless the extra that provides `module` is installed."""
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -27,7 +27,7 @@ def need_extra(what: str, extra: str, module: str) -> None:
 
 
 def load_for_work(target: str | None, queue: str | None, config: str | None) -> Penstock:
-    """The app that `target` names, or one that knows only the built-in jobs."""
+    """Load the app that `target` names, or one with only the built-in jobs."""
     if target is None:
         return Penstock(queue, config_file=config).use("answers")
     # By way of the environment: the module makes the app, and reads it only while it does.
@@ -45,7 +45,8 @@ def load_for_work(target: str | None, queue: str | None, config: str | None) -> 
 
 
 def load_app(target: str) -> Penstock:
-    """The Penstock object `target` names; modules are looked for in the current folder first."""
+    """Load the Penstock object that `target` names; modules are searched in the current directory
+    first."""
     module_name, colon, name = target.partition(":")
     if not colon or not module_name or not name:
         raise InputError(
@@ -95,7 +96,7 @@ def _missing(name: str, folder: str) -> str:
 
 
 def _broken(name: str, error: BaseException) -> str:
-    """What a module raised while it was imported, and in which of its lines."""
+    """Describe the error of a module's import, and its line."""
     if isinstance(error, SyntaxError):
         where = f"{error.filename} line {error.lineno}"
         return f"cannot import {name!r}: SyntaxError: {error.msg} ({where})"

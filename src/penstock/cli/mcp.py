@@ -66,7 +66,7 @@ def run_mcp(
 
 
 async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> int:
-    """Serve until the input ends or told to stop; the exit code."""
+    """Serve until the input ends or told to stop; returns the exit code."""
     import asyncio
 
     from penstock.cli.stopping import Signals
@@ -110,7 +110,8 @@ def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
 def _client_config(
     app: Penstock, target: str | None, tenant: str, config: str | None, *, no_workers: bool
 ) -> dict[str, Any]:
-    """Clients start the command in a folder of their own, so every path is whole."""
+    """Build the configuration for a client. Clients start the command in another directory, so
+    every path is absolute."""
     from penstock.config import DEFAULT_FILE, hide_secrets
 
     arguments = ["mcp", *([] if target is None else [target])]

@@ -25,12 +25,12 @@ HELP_NAMES = ["-h", "--help"]
 
 
 def option(metavar: str, about: str, *names: str, default: Any = None, **settings: Any) -> Any:
-    """An option with a value; unless `names` are given, it is named like its parameter."""
+    """Declare an option with a value, named like its parameter unless `names` are given."""
     return typer.Option(default, *names, metavar=metavar, help=about, **settings)
 
 
 def flag(name: str, about: str) -> Any:
-    """An option without a value, off by default."""
+    """Declare an option without a value, off by default."""
     return typer.Option(False, name, help=about)
 
 
@@ -96,7 +96,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for con
 
 @dataclass(slots=True, frozen=True)
 class JobFilters:
-    """Options that choose jobs."""
+    """Options that select jobs."""
 
     kind: KindOption = None
     tenant: TenantOption = None
@@ -125,8 +125,8 @@ class JobFilters:
 
 
 class Commands(typer.Typer):
-    """A Typer whose commands may take groups of options: a parameter that is a dataclass stands for
-    an option for each of its fields. Such commands have keyword parameters only."""
+    """A Typer whose commands may take groups of options: a parameter that is a dataclass becomes an
+    option for each of its fields. Such commands have only keyword parameters."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
         register = super().command(name, **settings)
@@ -139,7 +139,7 @@ class Commands(typer.Typer):
 
 
 def _with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The function as Typer needs it: with an option in place of each field of a group."""
+    """Convert the function for Typer, with an option for each field of a group."""
     groups: dict[str, Any] = {}
     parameters = []
     for one in inspect.signature(function, eval_str=True).parameters.values():
@@ -165,7 +165,7 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def new_typer(*, epilog: str | None = None) -> Commands:
-    """A Typer without panels, completion and tracebacks of its own."""
+    """Create a Typer without panels, completion and its own tracebacks."""
     return Commands(
         add_completion=False,
         epilog=epilog,
@@ -177,7 +177,7 @@ def new_typer(*, epilog: str | None = None) -> Commands:
 
 
 def new_group(about: str) -> Commands:
-    """A Typer for subcommands; alone it shows its help."""
+    """Create a Typer for subcommands; without one it shows its help."""
     group = new_typer()
     group.callback(invoke_without_command=True, help=about)(show_help)
     return group
@@ -191,7 +191,7 @@ def show_help(ctx: typer.Context) -> None:
 
 
 def hand_down(ctx: typer.Context, **options: Any) -> None:
-    """Options given before a command are the defaults of those after it."""
+    """Use options given before a command as defaults of those after it."""
     handed = {name: value for name, value in options.items() if value}
 
     def defaults(group: Any) -> dict[str, Any]:
@@ -205,25 +205,25 @@ def hand_down(ctx: typer.Context, **options: Any) -> None:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
+    """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def need_terminal(deed: str) -> None:
-    """UsageError if nobody sits at a terminal to confirm a deed that cannot be undone."""
+    """Raise UsageError if there is no terminal to confirm an irreversible action."""
     if not sys.stdin.isatty():
         raise UsageError(f"{deed} cannot be undone; confirm with --yes")
 
 
 def confirm(question: str, refused: str) -> None:
-    """Ask whoever sits at the terminal; Exit when they say no."""
+    """Ask for confirmation on the terminal; raises Exit on no."""
     if not typer.confirm(question, err=True):
         typer.echo(refused, err=True)
         raise typer.Exit
 
 
 def time_of(option: str, text: str | None) -> datetime | None:
-    """A time as given, local unless it names a zone; UsageError for what is none."""
+    """Parse a time, local unless it names a zone; raises UsageError."""
     if text is None:
         return None
     try:
@@ -235,7 +235,7 @@ def time_of(option: str, text: str | None) -> datetime | None:
 
 
 def metadata_of(given: list[str] | None) -> dict[str, Any]:
-    """`KEY=VALUE` as given, taken apart; UsageError for what has no `=`."""
+    """Parse `KEY=VALUE`; raises UsageError if there is no `=`."""
     pairs: dict[str, Any] = {}
     for one in given or ():
         key, equals, value = one.partition("=")
@@ -246,8 +246,8 @@ def metadata_of(given: list[str] | None) -> dict[str, Any]:
 
 
 def _value_of(text: str) -> Any:
-    """A number, true or false as JSON writes it is one, as over HTTP; quotes make a text of it.
-    All else is a text as it stands, also 007 and 1.10."""
+    """Parse a value: numbers, true and false as in JSON, as over HTTP; quotes make it a string.
+    Everything else is a string as it stands, including 007 and 1.10."""
     if text[:1] not in tuple('"-0123456789tf'):
         return text
     try:

@@ -35,8 +35,8 @@ def state_style(cell: str) -> str | None:
 
 
 class Looks(NamedTuple):
-    """The look of columns, by their names. Those named in neither `fold` nor `cut` are whole
-    also on a terminal that is too narrow; elsewhere every cell is."""
+    """Layout of columns, by name. Those in neither `fold` nor `cut` are never shortened, even if
+    the terminal is too narrow; without a terminal none is."""
 
     right: Collection[str] = ()
     fold: Collection[str] = ()
@@ -51,7 +51,7 @@ PLAIN = Looks()
 
 
 def is_terminal(stream: IO[str] | None = None) -> bool:
-    """Whether people look at `stream` (stdout) and want more than plain text."""
+    """Whether `stream` (stdout) is a terminal that supports more than plain text."""
     stream = sys.stdout if stream is None else stream
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not plain
@@ -64,34 +64,34 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 def print_json(value: Any) -> None:
-    """The whole of a command's output as one JSON value."""
+    """Print the whole output of a command as one JSON value."""
     indent = 2 if sys.stdout.isatty() else None
     sys.stdout.write(json.dumps(value, default=plain, indent=indent) + "\n")
 
 
 def print_json_line(value: Any) -> None:
-    """One of several JSON values, each on its own line."""
+    """Print one of several JSON values, each on its own line."""
     sys.stdout.write(json.dumps(value, default=plain) + "\n")
 
 
 def print_event(event: str, view: Any = None, /, **more: Any) -> None:
-    """One of several events, each on its own line: a view, and what else is to be told."""
+    """Print one of several events, each on its own line: a view, and further fields."""
     known = {} if view is None else fields_of(view)
     print_json_line({"event": event, **known, **more})
 
 
 def say(text: str = "") -> None:
-    """A line of output for people."""
+    """Print a line of output for people."""
     sys.stdout.write(text + "\n")
 
 
 def note(text: str) -> None:
-    """A line beside the output, on stderr: hints, warnings, what goes on."""
+    """Print a line to stderr: hints, warnings, progress."""
     sys.stderr.write(text + "\n")
 
 
 def print_table(rows: Sequence[Row], looks: Looks = PLAIN) -> None:
-    """A table on a terminal, else aligned text that can be cut and searched."""
+    """Print a table on a terminal, else aligned text that can be cut and searched."""
     if is_terminal():
         console().print(rich_table(rows, looks))
         return
@@ -107,7 +107,7 @@ def print_table(rows: Sequence[Row], looks: Looks = PLAIN) -> None:
 
 
 def _width(cell: str) -> int:
-    """Columns it takes: ideographs, kana and hangul take two."""
+    """Width in columns: ideographs, kana and hangul take two."""
     return len(cell) + sum(east_asian_width(character) in "WF" for character in cell)
 
 
@@ -134,7 +134,7 @@ def rich_table(rows: Sequence[Row], looks: Looks = PLAIN) -> Table:
 
 
 def print_fields(fields: Mapping[str, str]) -> None:
-    """Labelled values, one a line; the empty ones are left out."""
+    """Print labelled values, one per line; empty ones are left out."""
     shown = {label: value for label, value in fields.items() if value}
     width = max(map(len, shown))
     for label, value in shown.items():

@@ -78,7 +78,7 @@ async def _research(
     *,
     watch: bool,
 ) -> int:
-    """Queue it, work on it and follow it; the exit code."""
+    """Queue the searches, run the jobs and follow them; returns the exit code."""
     from penstock.cli.errors import ExitCode
     from penstock.cli.task_run import work_on
 

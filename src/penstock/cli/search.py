@@ -1,4 +1,4 @@
-"""`penstock search`: passages that answer a question."""
+"""`penstock search`: finds passages that answer a question."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _print(number: int, passage: Passage, *, explain: bool) -> None:
 
 
 def _one_line(text: str) -> str:
-    """One space for each line end, so that marks stay where they are."""
+    """Replace each line end by one space, so that offsets stay valid."""
     return printable(text.replace("\n", " ").replace("\t", " "))
 
 
@@ -105,7 +105,7 @@ def _marked(passage: Passage) -> Text:
 
 
 def _why(passage: Passage) -> str:
-    """What words and meaning each gave to the score, with rank and score of their own."""
+    """Explain a score: the rank and score by words and by meaning."""
     why = passage.why
     words = meaning = "no match"
     if why.text_rank is not None:

@@ -62,7 +62,7 @@ def run_server(
 
 
 def pass_on_uploads(app: Penstock) -> None:
-    """To Kafka, where that is configured."""
+    """Publish uploads to Kafka, if configured."""
     if app.config.intake.kafka.produce is None:
         return
     from penstock.cli.load_app import need_extra
@@ -74,7 +74,7 @@ def pass_on_uploads(app: Penstock) -> None:
 
 
 async def _serve(app: Penstock, config: ServerConfig, session: Session, *, workers: bool) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until told to stop; returns the exit code."""
     import asyncio
 
     from penstock.cli.stopping import Signals

@@ -1,4 +1,4 @@
-"""The options that every command takes: which queue, which settings, and JSON or text."""
+"""Options of every command: the queue, the settings, and JSON or text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Waits for a coroutine, as asyncio.run does."""
+    """Runs a coroutine, like asyncio.run."""
 
     def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> T: ...
 
@@ -33,15 +33,15 @@ class Session:
     as_json: JsonOption = False
 
     def app(self, *services: Service) -> Penstock:
-        """An app of no module, which uses these services."""
+        """Create an app without a module, with these services."""
         from penstock.app import Penstock
 
         return Penstock(self.queue, config_file=self.config).use(*services)
 
     @contextmanager
     def opened(self, *services: Service, create: bool = False) -> Iterator[tuple[Penstock, Runner]]:
-        """The app, connected, and a way to call it. Unless `create`, QueueMissing when there is no
-        queue yet: looking at a queue must not make one."""
+        """Open the app, and yield it with a function to call it. Unless `create`, raises
+        QueueMissing if there is no queue yet: a command that only reads must not create one."""
         import asyncio
 
         app = self.app(*services)
@@ -67,7 +67,7 @@ class Session:
                 say(line)
 
     def tell(self, event: str, text: str, view: Any = None, /, **more: Any) -> None:
-        """Report what goes on: an event as a line of JSON, or `text` on stderr."""
+        """Report progress: an event as a line of JSON, or `text` on stderr."""
         if self.as_json:
             print_event(event, view, **more)
         else:
@@ -84,7 +84,7 @@ class Session:
         cursor: str = "id",
     ) -> None:
         """Print a list: as JSON, each item by `line`; for people as a `table`, or `nothing` on
-        stderr. With `limit` items there may be a next page, from the last one's `cursor` on."""
+        stderr. With `limit` items there may be a next page, after the last one's `cursor`."""
         if self.as_json:
             print_json(found if line is None else [line(one) for one in found])
         elif not found:

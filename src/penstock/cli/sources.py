@@ -1,4 +1,4 @@
-"""Sources of `penstock ingest`: files, folders, patterns, addresses, standard input."""
+"""Sources of `penstock ingest`: files, directories, patterns, URLs, standard input."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STDIN = "standard input"
 
 @dataclass(slots=True, frozen=True)
 class IngestItem:
-    """One document to be: its id, a title where it has none of its own, and what has it."""
+    """A document to ingest: its id, a default title, and its content."""
 
     id: str
     title: str
     content: Path | str | bytes
-    """A file, an address, or the bytes themselves."""
+    """A file, a URL, or the bytes themselves."""
     origin: str
-    """Where it came from, whatever it is called."""
+    """Its origin, whatever its name."""
 
 
 def is_address(source: str) -> bool:
@@ -34,13 +34,13 @@ def is_address(source: str) -> bool:
 
 
 def from_stdin(document_id: str, most: int) -> IngestItem:
-    """All of standard input. Read before anything else, so that Ctrl-C ends it as it does any
-    program; and no further than shows that it is too large."""
+    """Read standard input. Before anything else, so that Ctrl-C ends it as in any program; and only
+    far enough to see that it is too large."""
     return IngestItem(document_id, document_id, sys.stdin.buffer.read(most + 1), STDIN)
 
 
 def from_address(url: str) -> IngestItem:
-    """The id is the address, as far as it may be shown."""
+    """Create an item for a URL. The id is the URL, as far as it may be shown."""
     from penstock.documents.addresses import name_of
     from penstock.errors import AddressRefused
     from penstock.outbound.web_address import web_address  # here: it loads the HTTP library
@@ -53,7 +53,7 @@ def from_address(url: str) -> IngestItem:
 
 
 def from_path(source: str, exclude: Sequence[str], own: Sequence[Path]) -> list[IngestItem]:
-    """The files that are meant by a file, a folder or a pattern; InputError if there are none."""
+    """List the files of a file name, directory or pattern; raises InputError if there are none."""
     paths = list(_matching(source))
     if not paths:
         raise InputError(f"no file or folder {source!r}")
@@ -68,7 +68,7 @@ def from_file(file: Path) -> IngestItem:
 
 
 def file_id(path: Path) -> str:
-    """The path as seen from the current folder; the whole one if it is outside of it."""
+    """Return the path relative to the current directory; the absolute one if it is outside."""
     whole, here = os.path.abspath(path), os.getcwd()
     return os.path.relpath(whole, here) if Path(whole).is_relative_to(here) else whole
 
@@ -86,8 +86,8 @@ def files(
     own: Sequence[Path],
     enter: Callable[[Path], None] = lambda folder: None,
 ) -> Iterator[Path]:
-    """The file, or all that are in the folder, but for hidden ones, those of the queue itself,
-    and what is not a file at all. `enter` is told of each folder before it is read."""
+    """Iterate over the file, or all files in the directory, except hidden ones, those of the queue
+    itself, and special files. `enter` is called with each directory before it is read."""
     if not path.is_dir():
         if not _excluded(path, exclude):
             yield path
@@ -123,7 +123,7 @@ def _refuse(error: OSError) -> None:
 
 
 async def parts_of(path: Path) -> AsyncIterator[bytes]:
-    """What a file holds, or InputError: a file that cannot be read is no trouble of the store."""
+    """Read a file; raises InputError, because an unreadable file is not an error of the store."""
     try:
         with await asyncio.to_thread(path.open, "rb") as file:
             while part := await asyncio.to_thread(file.read, READ_BYTES):

@@ -1,4 +1,4 @@
-"""`penstock status`, `penstock periodic` and `penstock actions`: what operators look at."""
+"""`penstock status`, `penstock periodic` and `penstock actions`: views for operators."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def show_status(*, session: Session) -> None:
 
 
 def counts_table(counts: Sequence[KindCounts]) -> tuple[list[Row], Looks]:
-    """A table of jobs per kind and state, and their sums."""
+    """Build a table of jobs per kind and state, with totals."""
     rows: list[Row] = []
     for kind in counts:
         cells = {str(state): f"{kind.states.get(state, 0):,}" for state in JobState}

@@ -14,13 +14,14 @@ from penstock.cli.errors import ExitCode
 from penstock.cli.session import Session
 
 HASTE_SECONDS = 2.0
-"""After a second signal, how long the process may take to end."""
+"""Time for the process to exit after a second signal."""
 EXIT_SECONDS = 5.0
-"""After its work is done, how long the process may take to end."""
+"""Time for the process to exit after its work is done."""
 
 
 SAME_SECONDS = 0.05
-"""Signals this close are one: `timeout` and process managers send to the process and its group."""
+"""Signals closer than this count as one: `timeout` and process managers signal both the process and
+its group."""
 
 
 class Signals:
@@ -70,7 +71,7 @@ class Signals:
             told.cancel()
 
     def stopped(self, session: Session, text: str = "stopped", /, **more: Any) -> ExitCode:
-        """Report that the process has done its work; its exit code."""
+        """Report that the process has finished; returns its exit code."""
         code = ExitCode.INTERRUPTED if self.hasten.is_set() else ExitCode.OK
         session.tell("stopped", text, exit_code=int(code), **more)
         exit_after(EXIT_SECONDS, code)
@@ -78,8 +79,8 @@ class Signals:
 
 
 def exit_after(seconds: float, code: int) -> threading.Timer:
-    """End the process then, if it has not ended by itself: a thread of a handler that never
-    returns must not keep it alive. Cancel what is returned to live on."""
+    """Exit the process after that time, if it has not exited: a handler's thread that never returns
+    must not keep it alive. Cancel the returned timer to prevent that."""
     # Says nothing: writing to a pipe that nobody reads could block it too.
     timer = threading.Timer(seconds, os._exit, [code])
     timer.daemon = True

@@ -20,15 +20,15 @@ from penstock.research.service import MAX_LISTED
 from penstock.wire.tasks import TaskView
 
 KINDS = ("research.*", "ingest.*")
-"""Pages are read by the jobs of documents."""
+"""Kinds to run; the jobs of documents read pages."""
 LOOK_SECONDS = 1.0
-"""What is waited for, and what is left of a budget, change without a word in the log."""
+"""Polling interval: what jobs wait for, and the rest of a budget, change without a log entry."""
 SHOWN = 50
-"""Results that are listed in the end."""
+"""Maximum results listed at the end."""
 
 
 async def work_on(app: Penstock, task_id: str, tenant: str, *, as_json: bool) -> int:
-    """Work on a task and show it until it is finished or stopped; the exit code."""
+    """Run the jobs of a task and show it until it is finished or stopped; returns the exit code."""
     signals, show = Signals(), show_for(as_json=as_json)
     try:
         async with working(app, KINDS):
@@ -56,7 +56,7 @@ async def work_on(app: Penstock, task_id: str, tenant: str, *, as_json: bool) ->
 
 
 async def _follow(app: Penstock, task_id: str, tenant: str, show: TaskDisplay) -> None:
-    """Show the task until there is nothing more to see."""
+    """Show the task until nothing more will change."""
     since: int | None = None
 
     async def look() -> TaskView:
@@ -77,7 +77,7 @@ async def _follow(app: Penstock, task_id: str, tenant: str, show: TaskDisplay) -
 
 
 async def _at_work(app: Penstock, task_id: str, tenant: str) -> bool:
-    """Whether a job still finishes what it was at when the task was stopped."""
+    """Whether a job is still finishing its run after the task was stopped."""
     running = [JobState.RUNNING]
     return bool(await app.jobs(states=running, log=log_of(task_id), tenant=tenant, limit=1))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.wire.tasks import Budget, TaskLine, TaskView, Trouble, Work
 
 AUTHORS = 3
-"""Named of a work; the rest are `and others`."""
+"""Maximum authors named; the rest are `and others`."""
 PAGES = {"read": "read", "waiting": "reading", "failed": "read failed", "none": ""}
 
 
@@ -38,7 +38,7 @@ def print_tasks(tasks: Sequence[TaskLine]) -> None:
 
 
 def print_task(view: TaskView) -> None:
-    """Everything about one task; of its results those that are in `view`."""
+    """Print all details of a task, with the results in `view`."""
     print_fields(
         {
             "id": view.task_id,
@@ -79,7 +79,7 @@ def remark(reason: str | None) -> str:
 
 
 def print_works(works: Sequence[Work]) -> None:
-    """Each with its address, and whether it was read."""
+    """Print works, each with its URL, and whether it was read."""
     for number, work in enumerate(works, 1):
         title = title_of(work)
         if not is_terminal():
@@ -99,7 +99,7 @@ def title_of(work: Work) -> str:
 
 
 def _about(work: Work) -> str:
-    """Who wrote it, and who found it."""
+    """Format the authors and providers of a work."""
     by = ", ".join(map(printable, work.authors[:AUTHORS]))
     others = " and others" if len(work.authors) > AUTHORS else ""
     found = f"found by {', '.join(map(printable, work.providers))}"
@@ -115,20 +115,21 @@ def print_troubles(errors: Sequence[Trouble]) -> None:
 
 
 def trouble(one: Trouble) -> str:
-    """What it is about, and what went wrong."""
+    """Format a problem: its subject, and what went wrong."""
     where = one.url or one.provider or f"search {one.query!r}"
     return f"{printable(where)}: {printable(one.reason)}"
 
 
 def results(view: TaskView) -> str:
-    """`12, 3 of them read`; what is read is known only of those that are in `view`."""
+    """Format the number of results: `12, 3 of them read`; reading is known only of those in
+    `view`."""
     read = sum(work.page == "read" for work in view.results)
     whole = len(view.results) == view.total_results
     return f"{view.total_results:,}" + (f", {read:,} of them read" if read and whole else "")
 
 
 def budget(limits: Budget) -> str:
-    """What is used of it, and what is left; '' without one."""
+    """Format the budget, used and left; '' without one."""
     parts = []
     if limits.pages is not None:
         parts.append(f"{limits.pages_used:,} of {plural(limits.pages, 'page')} used")

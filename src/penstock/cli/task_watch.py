@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 NEWEST = 5
-"""Results that are shown as they come."""
+"""Maximum new results shown."""
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+-]+")
 WORK_STYLES = {"read": "green", "waiting": "yellow", "failed": "red", "none": ""}
 AROUND = 12
-"""Lines of the screen that are not for searches."""
+"""Lines of the screen not used for searches."""
 
 
 class TaskNews(NamedTuple):
-    """Changes since the last look."""
+    """Changes since the last update."""
 
     searches: list[SearchView]
     works: list[Work]
-    """Also those whose page was read since, or could not be."""
+    """New works, and those whose page has been read or failed since."""
     errors: list[Trouble]
     waiting_for: tuple[str, ...] | None
-    """None: nothing else than before."""
+    """None: unchanged."""
 
 
 class ShownTask:
@@ -56,7 +56,7 @@ class ShownTask:
 
 
 def _key(work: Work) -> str:
-    """The same for a work of which more is known meanwhile."""
+    """Key of a work that stays the same as more becomes known about it."""
     return work.doi or work.arxiv_id or work.url
 
 
@@ -65,7 +65,7 @@ class TaskDisplay:
         self._seen = ShownTask()
 
     def look(self, view: TaskView) -> None:
-        """Told how the task stands, again and again."""
+        """Called with each state of the task."""
 
     def close(self) -> None: ...
 
@@ -84,7 +84,7 @@ class JsonShow(TaskDisplay):
 
 
 class LineShow(TaskDisplay):
-    """A line when a search changes its state, for each result and for each error."""
+    """Prints a line for each change of a search, each result and each error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class LineShow(TaskDisplay):
             note(f"waiting for {'; '.join(map(printable, waits))}")
 
     def _is_new(self, reason: str) -> bool:
-        """Once for each: tries of what cannot be reached go on, and only their times change."""
+        """Whether an error is new: retries of an unreachable service only change its times."""
         reason = TIMES.sub("", reason)
         new = reason not in self._waits
         self._waits.add(reason)
@@ -121,7 +121,7 @@ def _outcome(search: SearchView) -> str:
 
 
 class LiveShow(TaskDisplay):
-    """Searches, the newest results, errors, what is waited for and what is left of the budget."""
+    """Shows searches, the newest results, errors, what jobs wait for and the rest of the budget."""
 
     def __init__(self) -> None:
         from rich.live import Live

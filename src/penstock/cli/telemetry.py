@@ -20,7 +20,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 PROTOCOL = "http/protobuf"
 FLUSH_SECONDS = 2.0
-"""How long a stop waits for a collector to take the last spans."""
+"""How long a shutdown waits for a collector to accept the last spans."""
 
 LogFormatOption = Annotated[
     str | None, typer.Option("--log-format", metavar="text|json", help="Log format.")
@@ -35,8 +35,8 @@ VerboseOption = Annotated[
 def telemetry(
     service: str, settings: LoggingConfig, log_format: str | None = None, *, verbose: bool = False
 ) -> Iterator[None]:
-    """Log, and trace if OTEL_EXPORTER_OTLP_ENDPOINT says where to, for as long as the block
-    lasts. `log_format` wins over the setting."""
+    """Log inside the block, and trace if OTEL_EXPORTER_OTLP_ENDPOINT is set. `log_format` takes
+    precedence over the setting."""
     import logging
     from dataclasses import replace
 
@@ -55,8 +55,7 @@ def telemetry(
 
 @contextmanager
 def at_work(command: str, settings: LoggingConfig) -> Iterator[None]:
-    """For a command that works on something and tells how it goes: the log would tell it once
-    more, by job."""
+    """Reduce logging for a command that shows progress itself: the log would repeat it, by job."""
     import logging
 
     logging.getLogger("penstock").setLevel(logging.ERROR)
@@ -67,8 +66,8 @@ def at_work(command: str, settings: LoggingConfig) -> Iterator[None]:
 
 @contextmanager
 def traced(command: str) -> Iterator[None]:
-    """A span around a command, where spans are wanted; the child of the one that TRACEPARENT in
-    the environment names."""
+    """Trace a command, if tracing is enabled; as a child of the span in the environment variable
+    TRACEPARENT."""
     flush = _set_up_traces("penstock")
     if flush is None:
         yield
@@ -84,7 +83,7 @@ def traced(command: str) -> Iterator[None]:
 
 
 def _set_up_logs(settings: LoggingConfig, level: int) -> None:
-    """Does nothing if the app's module has set up logging itself."""
+    """Set up logging, unless the app's module has done so."""
     import logging
 
     from penstock.engine.log_fields import of_running_job
@@ -98,7 +97,7 @@ def _set_up_logs(settings: LoggingConfig, level: int) -> None:
 
 
 def _set_up_traces(service: str) -> Callable[[], None] | None:
-    """How to send the last spans; None where none are made here."""
+    """Set up tracing; returns a function that sends the last spans, None if it is off."""
     import logging
 
     log = logging.getLogger("penstock")

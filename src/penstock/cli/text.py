@@ -1,4 +1,4 @@
-"""Values as short texts for people, safe to print."""
+"""Formats values as short texts for people, safe to print."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penstock.text.error_text import in_words
 
 
 def printable(text: str) -> str:
-    """`text` on one line, without anything a terminal would obey."""
+    """Put `text` on one line, without control characters."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def duration(seconds: float) -> str:
-    """`seconds` to two figures or so: 0.4 s, 12 s, 3 min, 2 h, 5 d."""
+    """Format `seconds` to about two digits: 0.4 s, 12 s, 3 min, 2 h, 5 d."""
     if seconds < 0:
         return "0 s"
     if seconds < 9.95:
@@ -28,12 +28,12 @@ def duration(seconds: float) -> str:
 
 
 def age(since: float) -> str:
-    """How long ago `since` was, on this machine's clock."""
+    """Format how long ago `since` was, on this machine's clock."""
     return duration(time.time() - since)
 
 
 def moment(at: float | None) -> str:
-    """A time in the local time zone, and how far away it is."""
+    """Format a time in the local time zone, and its distance from now."""
     if at is None:
         return "-"
     text = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
@@ -42,12 +42,12 @@ def moment(at: float | None) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """`1 job`, `1,000 jobs`."""
+    """Format a count: `1 job`, `1,000 jobs`."""
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def pretty(value: Any) -> str:
-    """JSON for people: on one line when it is short."""
+    """Format JSON for people: on one line if it is short."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > 76:
         text = json.dumps(value, ensure_ascii=False, indent=2)
@@ -55,5 +55,5 @@ def pretty(value: Any) -> str:
 
 
 def problem(error: Any, *, places: bool = False) -> str:
-    """A stored error on one line, with its causes; '' without one."""
+    """Format a stored error on one line, with its causes; '' without one."""
     return printable(in_words(error, places=places)) if error else ""

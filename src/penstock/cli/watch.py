@@ -26,14 +26,15 @@ T = TypeVar("T")
 Show = Callable[[T], None]
 
 POLL_SECONDS = 0.25
-"""Claims and progress send no wake-up, so they are looked for."""
+"""Polling interval: claims and progress send no notifications."""
 PAUSE_SECONDS = 0.05
-"""Between two looks at the least, however busy the queue."""
+"""Minimum interval between two polls, however busy the queue."""
 UNAVAILABLE_SECONDS = 1.0
 
 
 async def watch_jobs(app: Penstock, ids: Sequence[str], *, as_json: bool) -> list[Job]:
-    """Show the jobs until all have finished; how they ended. JobNotFound if one is not there."""
+    """Show jobs until all have finished; returns how they ended. Raises JobNotFound if one does not
+    exist."""
     names = app.config.logging.hidden_names
     with _shown(_jobs_table, _each_change, as_json=as_json) as show:
         listener = app.queue.listen(Topic.FINISHED)
@@ -49,7 +50,7 @@ async def watch_jobs(app: Penstock, ids: Sequence[str], *, as_json: bool) -> lis
 
 
 async def watch_counts(app: Penstock, *, until_idle: bool, as_json: bool) -> None:
-    """Show how many jobs are in each state, until nothing is left to do if `until_idle`."""
+    """Show the number of jobs in each state; with `until_idle`, until nothing is left to do."""
 
     async def look() -> tuple[bool, list[KindCounts], float]:
         begun = time.monotonic()
@@ -75,7 +76,7 @@ async def _get(queue: JobQueue, ids: Sequence[str]) -> list[Job]:
 
 
 async def looks(look: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
-    """What `look` finds, again and again; a queue that is away for a while is waited for."""
+    """Yield what `look` finds, repeatedly; waits while the queue is unreachable."""
     available = True
     while True:
         try:
@@ -95,7 +96,7 @@ async def looks(look: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
 def _shown(
     table: Callable[[T, int], RenderableType], lines: Callable[[bool], Show[T]], *, as_json: bool
 ) -> Iterator[Show[T]]:
-    """A function that shows the newest state of what is watched."""
+    """Yield a function that shows the newest state."""
     if as_json or not is_terminal():
         yield lines(as_json)
         return
@@ -140,7 +141,7 @@ def _each_total(as_json: bool) -> Show[Sequence[KindCounts]]:
 
 
 def totals(counts: Sequence[KindCounts]) -> dict[str, int]:
-    """Jobs in each state, over all kinds."""
+    """Sum the jobs in each state over all kinds."""
     return {str(state): sum(kind.states.get(state, 0) for kind in counts) for state in JobState}
 
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from penstock.engine.orchestrator import JobOrchestrator
 
 DRAIN_PAUSE = 0.02
-"""Between two looks at whether work is left."""
+"""Interval between checks whether work is left."""
 GRACE_SECONDS = 2.0
-"""Running jobs of a command may finish for so long after Ctrl-C; then they go back to the queue
-unspent."""
+"""Grace period for running jobs of a command after Ctrl-C; then they return to the queue without
+spending an attempt."""
 
 
 def run_worker(
@@ -71,7 +71,7 @@ def run_worker(
 async def _serve(
     app: Penstock, patterns: Sequence[str] | None, session: Session, *, drain: bool
 ) -> int:
-    """Run jobs until told to stop or drained; the exit code."""
+    """Run jobs until told to stop or drained; returns the exit code."""
     import asyncio
 
     from penstock.aio import end_tasks
@@ -93,7 +93,7 @@ async def _serve(
 
 
 async def start_workers(app: Penstock, kinds: Sequence[str] | None = None) -> JobOrchestrator:
-    """Workers for these kinds, or all that the app handles."""
+    """Start workers for these kinds, or all that the app handles."""
     await app.apply_lanes()
     orchestrator = app.orchestrator(kinds=kinds)
     await orchestrator.start()
@@ -102,7 +102,7 @@ async def start_workers(app: Penstock, kinds: Sequence[str] | None = None) -> Jo
 
 @asynccontextmanager
 async def working(app: Penstock, kinds: Sequence[str]) -> AsyncIterator[None]:
-    """Workers for these kinds in the process of a command, as long as the block lasts."""
+    """Run workers for these kinds inside the block, in the process of a command."""
     orchestrator = await start_workers(app, kinds)
     try:
         yield
@@ -111,7 +111,7 @@ async def working(app: Penstock, kinds: Sequence[str]) -> AsyncIterator[None]:
 
 
 async def stop_workers(orchestrator: JobOrchestrator | None, hasten: asyncio.Event) -> None:
-    """Stop them, if there are any, gracefully, or at once when `hasten` is set."""
+    """Stop the workers, if any: gracefully, or at once when `hasten` is set."""
     import asyncio
 
     if orchestrator is None:

@@ -35,8 +35,8 @@ def load(
     environment: Mapping[str, str] | None = None,
     lanes: Mapping[str, LaneConfig | Mapping[str, Any]] | None = None,
 ) -> Config:
-    """The effective settings. `arguments` that are None count as not given. `lanes` are those of a
-    program, which win over the file's: only together do they have to make sense."""
+    """Load the effective settings. `arguments` that are None count as not given. `lanes` come from
+    the program and take precedence over the file's; they are validated only after merging."""
     environment = os.environ if environment is None else environment
     path = Path(file or environment.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     named = bool(file or environment.get("PENSTOCK_CONFIG"))
@@ -66,7 +66,7 @@ def load(
 
 
 def _put(given: dict[str, Located], place: tuple[str, ...], located: Located) -> None:
-    """Set what the file has at `place`, or does not have, to `located`."""
+    """Set the value at `place`, creating the sections above it."""
     *sections, key = place
     for depth, name in enumerate(sections, 1):
         section = given.get(name, Located(None, located.source))

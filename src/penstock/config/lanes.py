@@ -16,8 +16,8 @@ from penstock.model.lane import KEYS, PROFILES, check_value
 def read_lanes(
     section: Located | None, folder: Path, sources: dict[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """name -> what is configured. The section may name a file instead. Adds to `sources` where
-    each lane and each key stands."""
+    """Read the section: lane name -> its configured keys. The section may name a file instead. Adds
+    the source of each lane and key to `sources`."""
     if section is None:
         return {}
     sources["lanes"] = section.source
@@ -34,7 +34,7 @@ def read_lanes(
 
 
 def _is_lane(one: Located) -> bool:
-    """Whether it is the limits of a lane, and not a mapping of lanes."""
+    """Whether a mapping holds the limits of one lane, rather than several lanes."""
     return isinstance(one.value, dict) and not {*KEYS, PROFILES}.isdisjoint(one.value)
 
 

@@ -25,18 +25,18 @@ APIS, RATE_LIMIT = "apis", "rate_limit"
 
 @dataclass(slots=True)
 class Imported:
-    """The limits of each API as those of a lane, and what a person should know of them."""
+    """The limits of each API, converted to those of a lane, and what was not converted."""
 
     lanes: dict[str, dict[str, Any]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
-    """What is no limit, by its place in the file: `openalex.base_url`."""
+    """Entries that are not limits, by their path in the file: `openalex.base_url`."""
     unknown_limits: list[str] = field(default_factory=list)
-    """What stands among the limits and is none that a lane has: `openalex.rate_limit.burst`."""
+    """Limits that lanes do not support: `openalex.rate_limit.burst`."""
     notes: list[str] = field(default_factory=list)
 
 
 def import_lanes(path: Path) -> Imported:
-    """ConfigError, which names the line, where the file is no such file."""
+    """Read such a file. Raises ConfigError, with the line, if it has another format."""
     apis = read_mapping(path).get(APIS)
     if apis is None or not isinstance(apis.value, dict):
         raise ConfigError(
@@ -52,7 +52,7 @@ def import_lanes(path: Path) -> Imported:
 
 
 def check_no_apis(given: Mapping[str, Located], path: Path) -> None:
-    """ConfigError where a file that should hold settings or lanes is one of these."""
+    """Raise ConfigError if a file of settings or lanes is a file of rate limits."""
     apis = given.get(APIS)
     if apis is not None and isinstance(apis.value, dict):
         raise ConfigError(

@@ -21,8 +21,8 @@ _EXPECTED = {bool: "true or false", int: "a whole number", float: "a number", st
 
 
 def read_section(section: type[T], located: Located, sources: dict[str, str], path: str = "") -> T:
-    """A `section` with the settings that are given in the mapping `located`. Adds to `sources`
-    where each of them stands, by its dotted path."""
+    """Build a `section` from the settings in the mapping `located`. Adds the source of each setting
+    to `sources`, by its dotted path."""
     known, given = keys(section), {}
     shorthand = getattr(section, "SHORTHAND", None)
     if shorthand and isinstance(located.value, str):
@@ -69,8 +69,8 @@ def _read(
 
 
 def _convert(kind: Any, value: Any) -> Any:
-    """The value as one of type `kind`; ValueError and the like if it cannot be. Numbers and
-    switches may be texts, as they are in the environment."""
+    """Convert a value to the type `kind`; raises ValueError and the like if that is impossible.
+    Numbers and booleans may be strings, as in the environment."""
     if kind is bool:
         return value if isinstance(value, bool) else _SWITCHES[str(value).lower()]
     if get_origin(kind) is tuple:
@@ -92,7 +92,7 @@ def _convert(kind: Any, value: Any) -> Any:
 
 
 def mapping(located: Located, path: str, such: str = "") -> dict[str, Located]:
-    """The entries of a mapping; none where nothing is given."""
+    """Return the entries of a mapping; empty if nothing is given."""
     if located.value is None:
         return {}
     if not isinstance(located.value, dict):
@@ -109,7 +109,7 @@ def _shown(path: str) -> str:
 
 
 def _label(path: str) -> str:
-    """What comes before the name of a setting. Names in some sections need none."""
+    """Prefix of a setting's name in error messages; empty in sections that need none."""
     return "" if not path or path in PLAIN_SECTIONS else f"{_shown(path)}: "
 
 

@@ -22,7 +22,7 @@ from penstock.model.settings import (
 
 Path = tuple[str, ...]
 TOP = ("queue", "store", "blobs")
-"""Settings in no section."""
+"""Settings outside any section."""
 PLAIN_SECTIONS: dict[str, type] = {
     "engine": EngineConfig,
     "documents": DocumentsConfig,
@@ -31,16 +31,16 @@ PLAIN_SECTIONS: dict[str, type] = {
     "outbound": OutboundConfig,
     "logging": LoggingConfig,
 }
-"""Sections whose every name is known without the section's."""
+"""Sections whose settings can be named without the section."""
 _SERVER = ("idempotency_seconds", "actions_seconds", "mcp_operator_tools")
-"""Likewise of the server's. Its others are not read from the environment, where Kubernetes sets
-PENSTOCK_PORT and the like for services."""
+"""The settings of the server for which the same is true. The others are not read from the
+environment, where Kubernetes sets PENSTOCK_PORT and the like for services."""
 PLAIN: dict[str, Path] = {
     **{key: (key,) for key in TOP},
     **{key: (name, key) for name, section in PLAIN_SECTIONS.items() for key in keys(section)},
     **{key: ("server", key) for key in _SERVER},
 }
-"""Where a setting is that is known by its name alone."""
+"""Path of each setting that can be named without its section."""
 LISTS = {
     key
     for section in (*PLAIN_SECTIONS.values(), ServerConfig)
@@ -57,14 +57,14 @@ VARIABLES: dict[str, Path] = {
     },
     "KAFKA_BOOTSTRAP": ("intake", "kafka", "bootstrap"),
 }
-"""Where a setting is that a variable of the environment gives."""
+"""Path of each setting that has an environment variable."""
 _SLIP = 0.8
-"""How much alike two names are, as difflib counts, for one to be a slip of the other."""
+"""Similarity (by difflib) from which on a name counts as a misspelling of another."""
 
 
 def listed(key: str, value: Any) -> Any:
-    """The value of a setting as it would be in a file: a list for any sequence, and for a text
-    with commas."""
+    """Convert the value of a setting to what it would be in a file: any sequence, and a string with
+    commas, becomes a list."""
     if key not in LISTS:
         return value
     if isinstance(value, str):
@@ -73,7 +73,7 @@ def listed(key: str, value: Any) -> Any:
 
 
 def unknown_key(path: str, key: str, located: Located, known: Collection[str]) -> ConfigError:
-    """The error for a key that the section at `path` does not have."""
+    """Build the error for a key that the section at `path` does not have."""
     if key in PLAIN:
         return _misplaced(key, located)
     if not path:
@@ -87,8 +87,8 @@ def unknown_argument(key: str) -> ConfigError:
 
 
 def check_variables(environment: Mapping[str, str]) -> None:
-    """ConfigError where the name of a variable is nearly that of a setting. Others may start with
-    PENSTOCK_ as well: keys that the config names, what Kubernetes sets for a service."""
+    """Raise ConfigError for a variable that is almost the name of a setting. Others may start with
+    PENSTOCK_ too: keys that the config names, and what Kubernetes sets for a service."""
     known = [name.removeprefix("PENSTOCK_") for name in (*VARIABLES, "PENSTOCK_CONFIG")]
     for variable in environment:
         name = variable.removeprefix("PENSTOCK_")
@@ -102,7 +102,7 @@ def check_variables(environment: Mapping[str, str]) -> None:
 def _unknown(
     what: str, key: str, source: str, known: Collection[str], more: Collection[str] = ()
 ) -> ConfigError:
-    """`more` names can be meant as well; they are too many to list."""
+    """`more` are further candidates for a suggestion, too many to list."""
     close = get_close_matches(key, [*known, *more], n=1)
     hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(known)}"
     return ConfigError(f"{source}: {what}; {hint}", setting=key)

@@ -41,15 +41,15 @@ class Config:
     """All settings: the top level of `penstock.yaml`."""
 
     queue: str = DEFAULT_QUEUE
-    """Where the jobs are: `sqlite:///jobs.db`, `postgresql://user@host/database` or
+    """URL of the queue: `sqlite:///jobs.db`, `postgresql://user@host/database` or
     `redis://localhost:6379/0`."""
     store: str = ""
-    """Where documents and API keys are: `sqlite:///documents.db`, `postgresql://...`. Empty: where
-    the queue is."""
+    """URL of the store for documents, research tasks, answers and API keys:
+    `sqlite:///documents.db` or `postgresql://...`. Default: the queue's database."""
     blobs: str = ""
-    """Where original files are until they are searchable: a folder, `s3://bucket/prefix` or
-    `gs://bucket/prefix`. Empty: beside the store's file; PostgreSQL has none, so name a place that
-    all worker processes reach."""
+    """Location of original files until the document is searchable: a directory,
+    `s3://bucket/prefix` or `gs://bucket/prefix`. Default: next to the SQLite file of the store.
+    With PostgreSQL there is no default; use a location that all worker processes can reach."""
     engine: EngineConfig = setting(EngineConfig)
     documents: DocumentsConfig = setting(DocumentsConfig)
     research: ResearchConfig = setting(ResearchConfig)
@@ -62,16 +62,16 @@ class Config:
     """None: names are not masked."""
     llm: LlmConfig = setting(LlmConfig)
     providers: Mapping[str, ProviderConfig] = setting(dict)
-    """What is configured for search providers; the others are as they come."""
+    """Configured search providers; the others use their defaults."""
     browser: BrowserConfig = setting(BrowserConfig)
     librarian: LibrarianConfig = setting(LibrarianConfig)
     intake: IntakeConfig = setting(IntakeConfig)
     lanes: Mapping[str, Mapping[str, Any]] = setting(dict)
-    """What is configured for lanes; what is not follows from their defaults."""
+    """Configured lanes; missing keys use the defaults."""
     tenant_weights: Mapping[str, float] = setting(dict)
-    """tenant -> how many turns it gets for one of a tenant with weight 1."""
+    """Tenant -> its share of turns, relative to a tenant of weight 1."""
     sources: Mapping[str, str] = setting(dict, read=False)
-    """Where each setting and section that was given stands, by its path: `engine.max_workers`."""
+    """Where each configured setting and section comes from, by path: `engine.max_workers`."""
 
     def __post_init__(self) -> None:
         for tenant, weight in self.tenant_weights.items():
@@ -88,13 +88,14 @@ class Config:
         return self.sources.get(name, "default")
 
     def rows(self) -> list[tuple[str, Any, str]]:
-        """(name, value, source) of every setting that has a value, by section, secrets hidden."""
+        """List (name, value, source) of every setting that has a value, by section, with secrets
+        hidden."""
         found = _walk("", self)
         return [(name, value, self.source(name)) for name, value in found if value is not None]
 
     @property
     def warnings(self) -> list[str]:
-        """What a person should know of these settings."""
+        """Warnings about risky settings, for people."""
         reader = self.llm.model("ingest")
         if self.documents.scans != "model" or reader is None:
             return []
@@ -105,7 +106,7 @@ class Config:
 
 
 def hide_secrets(url: str) -> str:
-    """`url` without its password, wherever in it that stands."""
+    """Hide passwords and keys in `url`."""
     parts = urlsplit(url)
     if parts.password:
         user, _, host = parts.netloc.rpartition("@")
@@ -116,7 +117,7 @@ def hide_secrets(url: str) -> str:
 
 
 def _walk(path: str, value: Any, *, secret: bool = False) -> Iterator[tuple[str, Any]]:
-    """Every setting below `path` and its value."""
+    """Iterate over all settings below `path` and their values."""
     prefix = f"{path}." if path else ""
     if is_dataclass(value):
         for key, field in keys(type(value)).items():

@@ -9,14 +9,14 @@ from penstock.errors import ConfigError
 
 
 class Located(NamedTuple):
-    """A value and where it stands. Mappings hold Located values, lists plain ones."""
+    """A value and its position in the file. Mappings hold Located values, lists plain ones."""
 
     value: Any
     source: str
 
 
 def read_mapping(path: Path) -> dict[str, Located]:
-    """The top-level mapping of a YAML file; empty for an empty file."""
+    """Read the top-level mapping of a YAML file; empty for an empty file."""
     try:
         text = path.read_text()
     except FileNotFoundError:

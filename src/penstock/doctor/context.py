@@ -1,4 +1,4 @@
-"""The subject of an examination, and a time limit for checks that may block."""
+"""The configuration to check, and a time limit for checks that may block."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SQLITE = "sqlite:///"
 
 
 class DiskLimits(NamedTuple):
-    """Bytes free on a disk that something is kept on."""
+    """Free disk space, in bytes, below which the doctor complains."""
 
     warning: int = 2_000_000_000
     broken: int = 200_000_000
-    """What a few uploads and the log of a SQLite file take in a minute."""
+    """A few uploads and the log of a SQLite file take this much in a minute."""
 
 
 DISK = DiskLimits()
@@ -32,24 +32,24 @@ DISK = DiskLimits()
 
 @dataclass(slots=True, frozen=True)
 class Case:
-    """A configuration, and how far to go with it."""
+    """The configuration to check, and which checks are allowed."""
 
     config: Config
     file: Path
-    """The config file; it need not exist."""
+    """Path of the config file, which need not exist."""
     network: bool = False
-    """Outside services that cost something, or count requests, may be asked, too."""
+    """Whether to contact external services that cost money or count requests."""
     disk: DiskLimits = DISK
 
     @property
     def store(self) -> str | None:
-        """The URL of the store; None where the queue cannot be one, and no other is named."""
+        """The URL of the store; None if the queue cannot be one and no other is configured."""
         url = self.config.store or self.config.queue
         return url if url.startswith(("sqlite:", "postgresql:", "postgres:")) else None
 
     @property
     def blobs(self) -> Path | None:
-        """The folder for originals; None where they are in a bucket, or there is none."""
+        """The directory of the originals; None if they are in a bucket, or there is none."""
         blobs, store = self.config.blobs, self.store
         if blobs:
             return None if "://" in blobs else Path(blobs).expanduser().absolute()
@@ -58,7 +58,7 @@ class Case:
         return Path(f"{store.removeprefix(SQLITE)}-blobs").expanduser().absolute()
 
     def secrets(self) -> Iterator[str]:
-        """Everything that must not be shown, as it might appear."""
+        """Secret values that must not appear in the report, in every form they might take."""
         config = self.config
         models: list[LlmConfig | ModelConfig] = [config.llm, *config.llm.models.values()]
         urls = [config.queue, config.store, config.blobs]
@@ -89,14 +89,14 @@ def _secrets_of(url: str) -> Iterator[str]:
 
 
 def is_secret(name: str) -> bool:
-    """Whether what has such a name must not be shown. A file's place may be."""
+    """Whether a value of this name must not be shown. The path of a file may be."""
     words = ("pass", "secret", "token", "key")
     return any(word in name.lower() for word in words) and not name.endswith(".location")
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:
-    """What `function` returns, from a thread that nobody waits for: a file system that hangs must
-    not keep the doctor from ending."""
+    """Run `function` in a thread that nobody joins, so that a hanging file system does not keep the
+    doctor from exiting."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

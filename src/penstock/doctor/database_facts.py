@@ -1,4 +1,4 @@
-"""Judges what databases tell of themselves: the version of their schema, and their clock."""
+"""Judges what databases report: their schema version and their clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.doctor.diagnosis import Diagnosis, broken, ok, warning
 
 
 def judge_schema(part: str, schema: Schema) -> Diagnosis:
-    """Whether this code and the tables fit."""
+    """Compare the schema version with the one this code needs."""
     name = f"{part} schema"
     if schema.missing:
         return ok(name, "does not exist yet: the first process creates it")
@@ -28,8 +28,8 @@ MAX_SECONDS = 1.0
 
 
 def judge_clock(part: str, clock: ClockSkew) -> Diagnosis:
-    """Jobs go by the server's clock, so a wrong one here hurts only whoever compares times:
-    `run_at` and deadlines of callers, logs, and people."""
+    """Compare the clocks. Jobs use the server's, so a wrong local clock only affects times that
+    callers compute (`run_at`, deadlines), logs, and people."""
     name = f"{part} clock"
     if abs(clock.seconds) > MAX_SECONDS + clock.error:
         side = "behind" if clock.seconds > 0 else "ahead of"

@@ -68,7 +68,8 @@ async def _look(part: str, url: str, case: Case, *, documents: bool) -> list[Dia
 
 
 def _kind(url: str) -> str:
-    """sqlite, asyncpg or redis. ConfigError where there is no such database, or no driver."""
+    """Return sqlite, asyncpg or redis. Raises ConfigError for an unknown database or a missing
+    driver."""
     scheme = url.split(":", 1)[0]
     if scheme not in _DRIVERS:
         raise ConfigError(f"there is nothing for {scheme!r} URLs")
@@ -79,7 +80,7 @@ def _kind(url: str) -> str:
 
 
 async def schemas(url: str) -> list[Schema]:
-    """What is noted of the tables at `url`; empty where there are none to be noted."""
+    """Read the recorded schema versions at `url`; empty if there are none."""
     match _kind(url):
         case "sqlite":
             from penstock.doctor import sqlite
@@ -97,7 +98,7 @@ async def schemas(url: str) -> list[Schema]:
 
 
 async def serving_at(url: str) -> ServingModel | None:
-    """Which model's vectors the store at `url` is searched by."""
+    """Read which embedding model the store at `url` is searched with."""
     if _kind(url) == "sqlite":
         from penstock.doctor import sqlite
 

@@ -9,11 +9,11 @@ from enum import StrEnum
 class Status(StrEnum):
     OK = "ok"
     WARNING = "warning"
-    """It works, and somebody should look at it."""
+    """Works, but needs a look."""
     BROKEN = "broken"
-    """It does not work, or may lose what was accepted."""
+    """Does not work, or may lose accepted work."""
     SKIPPED = "skipped"
-    """Not configured, or it could not be looked at because of another part."""
+    """Not configured, or not checked because of another component."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -22,7 +22,7 @@ class Diagnosis:
     status: Status
     found: str
     advice: str = ""
-    """What to do; empty where nothing is to be done."""
+    """What to do; empty if nothing is needed."""
 
 
 def ok(part: str, found: str) -> Diagnosis:
@@ -42,7 +42,7 @@ def skipped(part: str, found: str, advice: str = "") -> Diagnosis:
 
 
 def worst(findings: list[Diagnosis]) -> Status:
-    """Of all of them; skipped ones do not count."""
+    """Return the worst level; skipped components do not count."""
     for status in (Status.BROKEN, Status.WARNING):
         if any(finding.status is status for finding in findings):
             return status

@@ -20,7 +20,7 @@ async def look(case: Case) -> list[Diagnosis]:
 
 
 def _folders(case: Case) -> Iterator[tuple[str, Path]]:
-    """What is kept on this machine, and where."""
+    """Iterate over the directories on this machine that hold data."""
     for part, path in _databases(case):
         yield part, path.parent
     if case.config.blobs and case.blobs is not None:  # else it is beside the store
@@ -35,7 +35,7 @@ def _databases(case: Case) -> Iterator[tuple[str, Path]]:
 
 
 def _kept(case: Case) -> Iterator[tuple[str, Path]]:
-    """Files and folders whose content is nobody else's business."""
+    """Iterate over private files and directories."""
     for part, path in _databases(case):
         yield part, path
         yield f"{part} log", path.with_name(path.name + "-wal")
@@ -44,7 +44,8 @@ def _kept(case: Case) -> Iterator[tuple[str, Path]]:
 
 
 def _open_to_all(kept: list[tuple[str, Path]]) -> list[Diagnosis]:
-    """What every user of this machine can read, made before Penstock saw to that or by others."""
+    """Warn of data that every user of this machine can read, created by older versions or by
+    others."""
     said = []
     for part, path in kept:
         if not path.exists() or not path.parent.stat().st_mode & stat.S_IXOTH:
@@ -93,7 +94,7 @@ def _permissions(part: str, folder: Path) -> Diagnosis | None:
 
 
 def unwritable(path: Path) -> str | None:
-    """What keeps a file, or its folder, from being written; None: nothing does."""
+    """Explain why a file or its directory cannot be written; None if it can."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist"
@@ -105,7 +106,7 @@ def unwritable(path: Path) -> str | None:
 
 
 def file_system(path: Path, mounts: str | None = None) -> str:
-    """The type of the file system that `path` is, or would be, on."""
+    """Return the type of the file system that `path` is, or would be, on."""
     place = _existing(path.absolute()).resolve()
     best, kind = -1, "unknown"
     for line in (MOUNTS.read_text() if mounts is None else mounts).splitlines():
@@ -117,7 +118,7 @@ def file_system(path: Path, mounts: str | None = None) -> str:
 
 
 def _existing(path: Path) -> Path:
-    """The nearest that is there, `path` itself or above it."""
+    """Return `path`, or its nearest existing parent."""
     return next(one for one in (path, *path.parents) if one.exists())
 
 

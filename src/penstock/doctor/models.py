@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 5.0
 SHOWN = 5
-"""Models that are named where one is not known."""
+"""Maximum models to list when the configured one is unknown."""
 
 
 async def look(case: Case) -> list[Diagnosis]:
@@ -55,7 +55,7 @@ async def _ask(part: str, served: ServedModel) -> Diagnosis:
 async def _complete(
     client: httpx2.AsyncClient, server: ChatServer, served: ServedModel
 ) -> httpx2.Response:
-    """The shortest answer there is."""
+    """Request the shortest possible completion."""
     question: dict[str, Any] = {
         "model": served.name,
         "messages": [{"role": "user", "content": "Say ok."}],
@@ -65,7 +65,7 @@ async def _complete(
 
 
 def _asked(part: str, served: ServedModel, answer: httpx2.Response) -> Diagnosis:
-    """What came of a question: its server has no list of models."""
+    """Judge a completion, for servers that do not list their models."""
     if (trouble := _refused(part, served, answer)) is not None:
         return trouble
     place = hide_secrets(served.base_url)

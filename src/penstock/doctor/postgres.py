@@ -54,7 +54,7 @@ def judge_durability(part: str, facts: PostgresFacts) -> Diagnosis:
 
 
 def judge_pgvector(facts: PostgresFacts, *, wanted: bool) -> Diagnosis:
-    """`wanted`: documents are to be here, and not just could be."""
+    """Check pgvector. `wanted`: documents are configured to be stored here."""
     vector, oldest = facts.pgvector, ".".join(map(str, OLDEST_PGVECTOR))
     if vector.installed is not None:
         if tuple(int(one) for one in vector.installed.split(".")[:2]) >= OLDEST_PGVECTOR:

@@ -30,7 +30,7 @@ PARTS = dict.fromkeys(Condition, LANES) | {
     Condition.WORKER_GONE: WORKERS,
     Condition.DEAD_LETTERS: DEAD_LETTERS,
 }
-"""Of what is told as needing attention."""
+"""Component of each condition that needs attention."""
 
 
 async def look(case: Case) -> list[Diagnosis]:
@@ -49,7 +49,7 @@ async def _look(case: Case, queue: JobQueue, access: AccessStore | None) -> list
 
 
 def judge(outlook: QueueOutlook, now: float) -> list[Diagnosis]:
-    """What needs attention, as `penstock status` says it too; or that nothing does."""
+    """Report what needs attention, as `penstock status` does, or that nothing does."""
     said = [
         Diagnosis(
             PARTS[one.what],
@@ -71,7 +71,7 @@ def judge(outlook: QueueOutlook, now: float) -> list[Diagnosis]:
 
 
 async def _closed(case: Case) -> str | None:
-    """Why the queue is not opened: to open it would change it, or fail."""
+    """Explain why the queue is not opened: opening would change it, or fail."""
     try:
         found = await schemas(case.config.queue)
         if case.store is not None and case.store != case.config.queue:

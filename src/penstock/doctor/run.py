@@ -20,7 +20,7 @@ from penstock.doctor.diagnosis import Diagnosis, broken, skipped
 from penstock.errors import ConfigError
 
 CHECK_SECONDS = 8.0
-"""Longer than the 5 s after which servers are given up elsewhere: those errors say more."""
+"""Longer than the 5 s after which servers are given up elsewhere, whose errors are more precise."""
 HIDDEN = "***"
 
 
@@ -31,7 +31,7 @@ async def examine(
     network: bool = False,
     disk: DiskLimits | None = None,
 ) -> list[Diagnosis]:
-    """Everything that can be said of what is configured. Never raises for what it finds."""
+    """Run all checks on a configuration. Never raises for what they find."""
     path = Path(file or os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     try:
         config = load({"queue": queue}, file=file)
@@ -47,7 +47,7 @@ async def examine(
 async def run(
     case: Case, checks: Sequence[Check], *, seconds: float = CHECK_SECONDS
 ) -> list[Diagnosis]:
-    """What `checks` find, in their order."""
+    """Return what `checks` find, in their order."""
     found = await asyncio.gather(*(_bounded(check, case, seconds) for check in checks))
     return _without_secrets([one for findings in found for one in findings], case.secrets())
 
@@ -70,7 +70,7 @@ async def _bounded(check: Check, case: Case, seconds: float) -> list[Diagnosis]:
 
 
 def _without_secrets(findings: list[Diagnosis], secrets: Iterable[str]) -> list[Diagnosis]:
-    """A net under messages of others: drivers and servers may quote what they were given."""
+    """Remove secrets from messages of drivers and servers, which may quote them."""
     for secret in sorted({one for one in secrets if one}, key=len, reverse=True):
         findings = [
             replace(
@@ -85,7 +85,7 @@ def _without_secrets(findings: list[Diagnosis], secrets: Iterable[str]) -> list[
 
 class Check(NamedTuple):
     part: str
-    """What is said to be broken if the check itself comes to nothing."""
+    """Component to report as broken if the check itself fails."""
     look: Callable[[Case], Awaitable[list[Diagnosis]]]
 
 

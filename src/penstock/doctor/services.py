@@ -201,7 +201,7 @@ async def look_at_server(case: Case) -> list[Diagnosis]:
 
 
 def _trouble(config: ServerConfig) -> OSError | None:
-    """What keeps a program from listening there."""
+    """Explain why a program cannot listen there; None if it can."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

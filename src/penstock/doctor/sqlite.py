@@ -20,7 +20,7 @@ NETWORKED = frozenset(
         *("nfs", "nfs4", "smb3", "smbfs"),
     }
 )
-"""Where locks of other machines, and shared memory, cannot be relied on."""
+"""File systems whose locks and shared memory do not work across machines."""
 
 
 async def facts(url: str) -> SqliteFacts:

@@ -1,9 +1,9 @@
 """Documents that are still to be fetched from a URL.
 
-What is asked for, the address above all, may hold personal data or a secret (`?user=...`,
-`?token=...`), and the workers need it as it is. So it is kept where originals are, and is the
-document's original until that is there: the row and the job name its blob. Stored elsewhere are
-only the address as it may be shown, and the host, which names the lane.
+The URL may contain personal data or a secret (`?user=...`, `?token=...`), and the workers need it
+unmasked. So it is stored in the blob store, as the document's original until that is fetched: the
+row and the job name its blob. Everywhere else only the masked URL is stored, and the host, which
+names the lane.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from penstock.ports.documents import Version
 
 REQUEST_BYTES = 64 * 1024
 PAGES = 1
-"""Greater when pages of the web are read otherwise: then the same bytes are worth another look."""
+"""Version of how web pages are read; increase it when the same bytes deserve a new attempt."""
 _SECRET = re.compile(
     r"(?i)([?&](?:[^=&]*(?:passw|secret|token|signature|credential|session)[^=&]*"
     r"|(?:[^=&]*[-_.])?(?:api-?key|key|sig|auth|code|pass)))=[^&]*"
 )
-"""A parameter by whose name it is one."""
+"""Query parameters whose name marks them as secret."""
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 class Request(NamedTuple):
-    """An address to be fetched, and the title it was given."""
+    """A URL to fetch, and the given title."""
 
     url: str
     title: str
     endpoint: str | None = None
-    """Of an object in a bucket: another server than Amazon's or Google's."""
+    """For an object in a bucket: a server other than Amazon's or Google's."""
 
     async def keep(self, blobs: BlobStore) -> Blob:
         # Without what is not said: processes of the version before read it, too.
@@ -55,8 +55,7 @@ class Request(NamedTuple):
         return cls(**json.loads(path.read_bytes()))
 
     def object(self) -> ObjectAddress | None:
-        """The object it names, which was allowed when it was accepted; None for an address of the
-        web."""
+        """The object that the URL names, allowed when it was accepted; None for a web address."""
         if not is_object(self.url):
             return None
         scheme, _, path = self.url.partition("://")
@@ -70,13 +69,13 @@ async def _whole(data: bytes) -> AsyncIterator[bytes]:
 
 
 def shown(address: WebAddress | ObjectAddress) -> str:
-    """The address without what looks like a secret."""
+    """Format a URL without what looks like a secret."""
     return _SECRET.sub(r"\1=***", address.url)
 
 
 def name_of(address: WebAddress | ObjectAddress) -> str:
-    """The id of a document that was given none: its address. One that is cut or not shown as it
-    is has a mark, so that no two are taken for one."""
+    """Derive the default id of a document from its URL. A URL that is truncated or not shown in
+    full gets a hash, so that ids stay unique."""
     name = shown(address)
     if name == address.url and len(name) <= NAME_LIMIT:
         return name
@@ -92,7 +91,7 @@ def digest_of(
     fingerprint: str,
     charset: str,
 ) -> str:
-    """Of all that decides what becomes of a document. `content` stands for its bytes."""
+    """Hash everything that determines the result of ingestion. `content` stands for the bytes."""
     decides: list[Any] = [content, title, source, metadata, fingerprint]
     if source.startswith(WEB):
         decides += [PAGES, charset]
@@ -106,7 +105,7 @@ class Remote:
     tools: IngestDeps
     allow: Allow
     seconds: float
-    """For how long it is tried."""
+    """Time limit for all attempts."""
     now: Callable[[], float]
     """The queue's clock."""
 
@@ -117,8 +116,8 @@ class Remote:
         blob: str,
         priority: PriorityName | Priority = Priority.MEDIUM,
     ) -> Job:
-        """Enqueue what fetches a document; once, however often this is called. BlobMissing where
-        it is not known any more what to fetch."""
+        """Enqueue the fetch job of a document; idempotent. Raises BlobMissing if the URL is no
+        longer known."""
         version = Version(document.ref, document.generation)
         tools = self.tools
         async with tools.blobs.local(blob) as path:

@@ -40,18 +40,18 @@ _BREAK = re.compile(
     r"|(?P<WORD>(?<=\s)\s{0,63}))"
 )
 _REACH = 32
-"""How far a cut is moved to spare a character made of several; then it is cut all the same."""
+"""How far a cut is moved to avoid splitting a combined character; then it is split anyway."""
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
 _BLANK = _BREAK.groupindex["BLANK"]
-"""A single blank between words, as nearly all breaks are: it is worth not to look into those."""
+"""A single blank between words, the most common break: a fast path."""
 _STRENGTHS = [
     CutStrength.NONE,
     CutStrength.WORD,
     *(CutStrength[name] for name in [*_BREAK.groupindex][1:]),
 ]
-"""By the number of the group that matched."""
+"""Strength by number of the matching group."""
 
 
 class Boundaries:
@@ -99,18 +99,18 @@ class Boundaries:
         self._strengths = bytearray(strength for _, strength in outside)
 
     def strength(self, at: int) -> int:
-        """A `CutStrength`; as a number, because many are compared."""
+        """Return the `CutStrength`, as a number because many are compared."""
         index = bisect_left(self._offsets, at)
         if index < len(self._offsets) and self._offsets[index] == at:
             return self._strengths[index]
         return CutStrength.NONE
 
     def strong(self) -> Iterator[int]:
-        """Offsets of ends of lines and better."""
+        """Offsets of line ends and stronger boundaries."""
         return compress(self._offsets, map(int(CutStrength.LINE).__le__, self._strengths))
 
     def middle(self, start: int, end: int) -> int | None:
-        """The best place to cut `start` to `end` in two, not far from its middle; None: nowhere."""
+        """Find the best place to split `start` to `end`, near the middle; None if there is none."""
         centre, quarter = (start + end) // 2, (end - start) // 4
         first = bisect_right(self._offsets, max(start, centre - quarter))
         last = bisect_left(self._offsets, min(end, centre + quarter + 1))
@@ -137,14 +137,14 @@ class Boundaries:
         return None
 
     def _uncut(self, at: int, *, end: bool = False) -> int:
-        """`at`, or the start (or end) of the kept span it would cut."""
+        """Return `at`, or the start (or end) of the kept span that it would split."""
         index = bisect_left(self._keep, (at,)) - 1
         if index >= 0 and self._keep[index][0] < at < self._keep[index][1]:
             return self._keep[index][end]
         return at
 
     def _joined(self, at: int) -> bool:
-        """Whether the characters around `at` are seen as one."""
+        """Whether the characters around `at` are displayed as one."""
         before, after = self._text[at - 1], self._text[at]
         if after.isascii():
             return before == "\u200d" or (before == "\r" and after == "\n")

@@ -31,24 +31,24 @@ from penstock.documents.tokens import CountTokens, count_tokens, is_apart
 from penstock.errors import ConfigError
 
 _BLOCK = 256
-"""Characters first cut out of a text; what follows is bounded by it."""
+"""Maximum characters of the first, coarse split; bounds the cost of everything after it."""
 _WIDEST = 16
-"""Characters a token has at most, on average over a chunk. Tokenizers that see no token in blanks
+"""Maximum characters per token, on average over a chunk. Tokenizers that see no token in blanks
 would otherwise put a million of them into one."""
 _HEAD = 0.25
-"""How much of a chunk the header of a table may take up."""
+"""Maximum share of a chunk for the header of a table."""
 _FILL = 0.6
-"""A chunk may end this early for the sake of a better boundary."""
+"""Minimum fill of a chunk that ends early at a better boundary."""
 
 
 @dataclass(slots=True, frozen=True)
 class ChunkSettings:
     size: int = 500
-    """Tokens a chunk has at most."""
+    """Maximum tokens of a chunk."""
     overlap: int = 128
-    """Tokens neighbours share."""
+    """Tokens shared by adjacent chunks."""
     slack: int = 32
-    """How far the overlap may be off for the sake of a better boundary."""
+    """Tolerance of the overlap, to reach a better boundary."""
 
     def __post_init__(self) -> None:
         if not 4 <= self.slack <= self.overlap:
@@ -82,7 +82,7 @@ def chunk(
     headings: Sequence[Heading] = (),
     tables: Sequence[Table] = (),
 ) -> list[Chunk]:
-    """The chunks of `text`, none if it is blank. Spans in `keep` (labels) are never cut."""
+    """Split `text` into chunks; none if it is blank. Spans in `keep` (labels) are never split."""
     if not text.strip():
         return []
     settings = settings or ChunkSettings()
@@ -110,7 +110,7 @@ def chunk(
 
 
 class _Cuts:
-    """Where the chunks of a text begin and end.
+    """Start and end of the chunks of a text.
 
     The text is first cut into pieces of at most `slack` tokens, so that in every stretch of
     2 * slack tokens there is a place to begin or end. Tokens of several pieces are added up to
@@ -158,11 +158,11 @@ class _Cuts:
         return self._heads.at(self._at[first]).tokens + self._tokens(first, end)
 
     def _is_joint(self, at: int) -> bool:
-        """Whether two pieces may have other tokens together than each has alone."""
+        """Whether two pieces may have other tokens together than apart."""
         return self._tokenize is not count_tokens or not is_apart(self._text, at)
 
     def _tokens(self, first: int, end: int) -> int:
-        """Of the pieces from `first` to `end`: added up where that is sure to be right."""
+        """Count the tokens of the pieces from `first` to `end`, adding up where that is exact."""
         if self._joints[first + 1] == self._joints[end]:
             return self._sums[end] - self._sums[first]
         return self._count(self._at[first], self._at[end])
@@ -171,7 +171,7 @@ class _Cuts:
         return self._tokenize(self._text[start:end]) - self._always
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
-        """Start and tokens of each piece."""
+        """Return the start and number of tokens of each piece."""
         bounds = [0, *self._boundaries.strong(), len(self._text)]
         for start, end in pairwise(bounds):
             yield from self._split(start, end)
@@ -192,7 +192,7 @@ class _Cuts:
                 waiting += [(cut, end), (start, cut)]
 
     def _end(self, first: int, done: int) -> int:
-        """The piece before which the chunk from `first` ends best; it has something new."""
+        """Find the best end of the chunk that starts at `first`; it contains something new."""
         size = self._settings.size - self._heads.at(self._at[first]).tokens
         most = bisect_right(self._sums, self._sums[first] + size) - 1
         most = min(most, bisect_right(self._at, self._at[first] + self._chars) - 1)
@@ -204,7 +204,7 @@ class _Cuts:
         return max(best, done + 1)
 
     def _overlap_start(self, first: int, end: int) -> int:
-        """The piece from which the next chunk repeats what is before `end`."""
+        """Find the piece at which the next chunk starts to repeat text before `end`."""
         overlap, slack = self._settings.overlap, self._settings.slack
         total = self._sums[end]
         low = bisect_left(self._sums, total - overlap - slack, lo=first + 1, hi=end)
@@ -233,8 +233,8 @@ _NO_HEAD = _Head("", 0)
 
 
 class _Heads:
-    """The headers of tables, for chunks that begin behind them. One of over `most` tokens would
-    leave too little room for rows, and is not repeated."""
+    """Table headers, to repeat in later chunks of a table. Headers of more than `most` tokens would
+    leave too little room for rows, and are not repeated."""
 
     def __init__(self, text: str, tables: Sequence[Table], most: int, count: CountTokens) -> None:
         self._text = text
@@ -245,7 +245,7 @@ class _Heads:
         self._known: dict[int, _Head] = {}
 
     def at(self, start: int) -> _Head:
-        """What is repeated before a chunk that begins there."""
+        """Return the header to repeat before a chunk that starts there."""
         index = bisect_right(self._starts, start) - 1
         if index < 0 or not self._tables[index].head_end < start < self._tables[index].end:
             return _NO_HEAD
@@ -288,5 +288,5 @@ class _Places:
         return tuple(self._page_starts[first : bisect_left(self._page_starts, end)])
 
     def section(self, start: int, fresh: int) -> tuple[str, ...]:
-        """What the chunk is about is what is new in it."""
+        """Return the section of a chunk: that of its new text."""
         return self._paths[bisect_right(self._heading_starts, max(start, fresh))]

@@ -14,14 +14,16 @@ from penstock.model.document import DocumentRef
 from penstock.text.normalize import storable
 
 NAME_LIMIT = 240
-"""Characters of an id or a collection: both, and a little more, are the name of a log."""
+"""Maximum characters of an id or a collection: both together, and a little more, are the name of a
+log."""
 TEXT_LIMIT = 512
 WINDOW = 8 * TEXT_LIMIT
-"""Characters of a text that are masked, where no more than TEXT_LIMIT are kept: whoever asks may
-send megabytes. No address is longer."""
+"""Characters of a text that are masked; at most TEXT_LIMIT of them are kept. Callers may send
+megabytes, and no URL is longer."""
 EDGE = 1024
-"""Characters before the end of the window that are not kept. What begins there may go on behind it
-and not be known for what it is: a mail address has up to 254, and quoted three times that."""
+"""Characters before the end of the window that are dropped, because personal data that starts there
+may be cut off and not recognized: an email address has up to 254 characters, and three times that
+when quoted."""
 METADATA_LIMIT = 16 * 1024
 KEY_LIMIT = 100
 
@@ -29,8 +31,8 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 class Names:
-    """Every name goes through here on its way in and when it is asked for, so that a document is
-    found by the name it was given although that name is stored nowhere."""
+    """Masks every name, both when stored and when looked up, so that a document is found by its
+    original name although that is stored nowhere."""
 
     def __init__(self, mask: Masker) -> None:
         self._mask = mask
@@ -46,7 +48,7 @@ class Names:
         return self._name("collection", name)
 
     def host(self, name: str) -> str:
-        """Of a server, which names a lane."""
+        """Mask the host of a server, which names a lane."""
         return self._marked(name)
 
     def _name(self, what: str, name: str) -> str:
@@ -63,7 +65,7 @@ class Names:
         return f"{masked[: NAME_LIMIT - 9]}-{mark}"
 
     def text(self, text: str) -> str:
-        """A title, or where a document came from. Only its start is masked, and kept."""
+        """Mask a title or source. Only its beginning is masked, and kept."""
         if len(text) <= WINDOW:
             return self._text(text)[:TEXT_LIMIT]
         return self._masked(storable(text[:WINDOW]), EDGE)[:TEXT_LIMIT]
@@ -103,9 +105,8 @@ class Names:
         return self._masked(storable(text))
 
     def _masked(self, text: str, edge: int = 0) -> str:
-        """An address writes signs as %40 and blanks as +, which hides from the finders what it
-        holds. What they then know is masked in the text as it reads. Without what became of the
-        last `edge` characters."""
+        """Mask a text that may be URL-encoded: %40 and + hide personal data from the finders, so it
+        is decoded where they match. Drops the last `edge` characters."""
         found = self._mask(text)
         masked, kept = found.text, found.position(len(text) - edge)
         for read in (unquote, unquote_plus):

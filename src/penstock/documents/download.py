@@ -1,7 +1,7 @@
 """Downloads a URL into the blob store, in a job.
 
-Whatever is told of it on the way out of here is masked: a server may be called by a number, chooses
-where its redirects lead, and names its files.
+Everything reported about it is masked: host names, redirects and file names are chosen by the
+server, and may be personal data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from penstock.ports.blobs import Blob
 
 MEGABYTE = 1_000_000
 NEVER_READ = ("audio", "video", "font")
-"""Types that are refused before they are fetched. Of others the content tells what they are."""
+"""Content types that are rejected before the download. For others the content decides."""
 
 Before = Callable[[WebAddress], Awaitable[None]]
 """See `JobFetch`."""
@@ -41,7 +41,7 @@ Before = Callable[[WebAddress], Awaitable[None]]
 class Brought(NamedTuple):
     blob: Blob
     url: str
-    """Where it came from in the end; not masked."""
+    """The final URL, after redirects; not masked."""
     name: str
     mime: str
     charset: str
@@ -50,8 +50,8 @@ class Brought(NamedTuple):
 async def bring(
     tools: IngestDeps, ctx: JobContext, url: str, *, most: int, before: Before | None = None
 ) -> Brought:
-    """Raises what `ctx.fetch` raises; ParserError for what is no document by its type; Unavailable
-    where the server with the originals is away."""
+    """Download a URL. Raises what `ctx.fetch` raises; ParserError if the content type is not a
+    document; Unavailable if the blob store is down."""
     names = Names(tools.mask)
 
     async def lane_of(host: str) -> str:
@@ -73,8 +73,8 @@ async def bring(
 async def bring_object(
     tools: IngestDeps, ctx: JobContext, address: ObjectAddress, *, most: int
 ) -> Brought:
-    """The same for an object in a bucket, in a job of that bucket's lane. FetchError where it is
-    not there or not for us; DocumentTooLarge; Unavailable."""
+    """Copy an object from a bucket, in a job of that bucket's lane. Raises FetchError if it is
+    missing or not readable, DocumentTooLarge, Unavailable."""
     with tools.blaming_blobs():
         stored = await tools.blobs.put(_noted(ctx, _content(tools, address)), most=most)
     name = address.name.rpartition("/")[2]
@@ -98,7 +98,7 @@ async def _content(tools: IngestDeps, address: ObjectAddress) -> AsyncIterator[b
 
 
 async def lane_of_host(tools: IngestDeps, host: str) -> str:
-    """A host can be personal data, too: its lane has the masked name."""
+    """Return the lane of a host, masked, because a host can be personal data."""
     return host_lane(await tools.masked(lambda: Names(tools.mask).host(host)))
 
 
@@ -108,7 +108,7 @@ def _check_type(fetched: Fetched) -> None:
 
 
 async def _noted(ctx: JobContext, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same parts, and a word on how many there were."""
+    """Iterate over the parts, and report how many there were."""
     size = 0
     async for part in parts:
         yield part
@@ -117,7 +117,7 @@ async def _noted(ctx: JobContext, parts: AsyncIterator[bytes]) -> AsyncIterator[
 
 
 def masked_error(error: PenstockError, mask: Masker) -> PenstockError:
-    """The same error, which the lane and the engine read, with what it says masked."""
+    """Return the same error, for the lane and the engine, with a masked message."""
     said = mask(str(error)).text
     if isinstance(error, HttpError | RateLimited | ParserError):
         error.message = said

@@ -29,19 +29,19 @@ Send = Callable[[JobContext, Sequence[str]], Awaitable[list[bytes]]]
 Embed = Callable[[Sequence[str]], Awaitable[list[bytes]]]
 
 MAX_TEXTS = 50
-"""Texts in one request."""
+"""Maximum texts in one request."""
 WAIT_SECONDS = 0.01
-"""How long company is waited for."""
+"""How long to wait for other jobs to join a request."""
 QUICK_SECONDS = 0.5
-"""An embedder that takes longer is slow."""
+"""An embedder that takes longer counts as slow."""
 PATIENCE_SECONDS = 1.0
-"""How long an answer is waited for outside the lane."""
+"""How long to wait for a response outside the lane."""
 LONELY_SECONDS = 1.0
-"""Nobody is waited for where no two jobs have embedded at once for so long."""
+"""After this time without two concurrent jobs, requests do not wait for others."""
 
 
 class _Turn(Enum):
-    """A follower's instruction: go on without vectors."""
+    """Instruction for a follower: continue without vectors."""
 
     AGAIN = "again"
     ALONE = "alone"
@@ -60,7 +60,7 @@ class _Ask:
 
 
 class _Gathered:
-    """Those who have joined a request that has room for `room` texts more."""
+    """Jobs that have joined a request, which has room for `room` more texts."""
 
     def __init__(self, room: int) -> None:
         self.asks: list[_Ask] = []
@@ -73,27 +73,27 @@ class _Gathered:
             self.full.set()
 
     def fit(self) -> int:
-        """How many of them there is room for. Those whose job was cancelled need none."""
+        """Count how many of them fit. Those whose job was cancelled need no room."""
         self.asks = [ask for ask in self.asks if not ask.answer.done()]
         totals = itertools.accumulate(len(ask.texts) for ask in self.asks)
         return sum(total <= self._room for total in totals)
 
 
 class EmbedBatches:
-    """The jobs of a process that embed at the moment."""
+    """The embedding jobs of a process."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._present = 0
         self._met_at = -LONELY_SECONDS
         self._quick = False
-        """Whether the embedder answered quickly when last asked."""
+        """Whether the last response of the embedder was fast."""
         self._gathered: _Gathered | None = None
-        """Those of the next request; None: nobody gathers."""
+        """Members of the next request; None: nobody is gathering."""
 
     @contextmanager
     def member(self, ctx: JobContext) -> Iterator[Embed]:
-        """For as long as a job may embed: gives the vectors of at most MAX_TEXTS texts."""
+        """Join inside the block; yields a function that embeds up to MAX_TEXTS texts."""
         self._present += 1
         if self._present > 1:
             self._met_at = time.monotonic()
@@ -153,7 +153,7 @@ class EmbedBatches:
             _tell(others, _Turn.AGAIN)  # whoever has not been told anything
 
     async def _gather(self, own: _Ask) -> list[_Ask]:
-        """Those that fit into one request beside our own."""
+        """Collect the members that fit into one request beside our own texts."""
         gathered = self._gathered = _Gathered(MAX_TEXTS - len(own.texts))
         fit = 0
         try:

@@ -1,7 +1,8 @@
-"""The embedder of an app, for jobs and for questions.
+"""The embedder of an app, for jobs and for queries.
 
-Both keep to its lane. Nobody's search waits for an embedder in trouble: while its breaker is open
-a question is refused at once, and the one that is the next try goes on without its search.
+Both observe its lane. No search waits for an embedder with problems: while its breaker is open a
+query is rejected at once, except one that serves as the next attempt, and whose search continues
+without it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from penstock.errors import EmbedderError
 from penstock.model.embedder import EmbedderConfig
 
 TRY_SECONDS = 0.3
-"""How long a search waits for a question that is the try of a lane in trouble."""
+"""How long a search waits for a query that is also the probe of a lane with problems."""
 LATE_SECONDS = 0.5
-"""A question ends by itself in its time; this much later nobody waits for it, whatever it does."""
+"""A query ends by itself at its time limit; nobody waits for it longer than this after that."""
 
 
 class Embedding:
-    """In a job every request goes through the job's own client, and so through the lane. A question
-    has a permit of its own, and `seconds` to get it and to be answered."""
+    """Embeds for jobs and for queries. In a job every request uses the job's own client, and so its
+    lane. A query takes its own permit, and has `seconds` for both."""
 
     def __init__(self, config: EmbedderConfig, scopes: RequestScopes, seconds: float) -> None:
         self._config = config
@@ -36,9 +37,9 @@ class Embedding:
         self._seconds = seconds
         self._offline = OfflineEmbedder() if config.provider == "offline" else None
         self._before: OfflineEmbedder | None = None
-        """For questions, while its model serves."""
+        """The previous embedder, for queries while its model serves."""
         self._asked: set[asyncio.Task[bytes]] = set()
-        """Questions under way, also those whose search has gone on without them."""
+        """Queries in progress, including those whose search has continued without them."""
         self._company = EmbedBatches(lambda ctx, texts: self._served(ctx.http.post).embed(texts))
 
     @property
@@ -46,19 +47,19 @@ class Embedding:
         return OfflineEmbedder.model if self._offline else self._config.identity
 
     def check(self) -> None:
-        """MissingExtra where no document could be embedded here."""
+        """Raise MissingExtra if no document could be embedded here."""
         if self._offline is not None:
             check_installed()
 
     def in_job(self, ctx: JobContext) -> AbstractContextManager[Embed]:
-        """What a job embeds with, for as long as it may."""
+        """Return the function that a job embeds with, inside the block."""
         if self._offline is not None:
             return nullcontext(self._offline.embed)
         return self._company.member(ctx)
 
     async def question(self, model: str, tenant: str, text: str) -> bytes:
-        """The vector by the model that serves, which may be the one before. A PenstockError says
-        why there is none in time."""
+        """Embed a query with the serving model, which may be the previous one. Raises a
+        PenstockError that says why there is no vector in time."""
         if model == OfflineEmbedder.model:
             self._before = self._offline or self._before or OfflineEmbedder()
             (vector,) = await self._before.embed([text])

@@ -44,7 +44,7 @@ def register(fetching: Fetching, job: Callable[..., Callable[[Any], Any]]) -> No
 
 
 def _lane(host: str) -> str:
-    """Of a host, or of a bucket (`s3://bucket`)."""
+    """Return the lane of a host, or of a bucket (`s3://bucket`)."""
     _, is_bucket, bucket = host.partition("://")
     return f"{BUCKET_LANE}{bucket}" if is_bucket else host_lane(host)
 

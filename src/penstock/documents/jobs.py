@@ -1,7 +1,7 @@
 """Names, payloads and ids of the jobs of a document.
 
-A job's id follows from the original and the generation. So a document's jobs can be asked for
-without having been noted anywhere, and enqueueing one twice makes one.
+A job's id is derived from the original and the generation. So a document's jobs can be looked up
+without being recorded anywhere, and enqueueing is idempotent.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ FETCH, PARSE = "ingest.fetch", "ingest.parse"
 SCAN, EMBED = "ingest.scan", "ingest.embed"
 EMBEDDER_LANE = "embedder"
 BLOBS_LANE = "blobs"
-"""Where originals are on a server."""
+"""Lane of the server that holds the originals."""
 
 BUCKET_LANE = "bucket:"
-"""And a name: what others have stored there, and name as a document."""
+"""Prefix of lanes for buckets with objects that messages name as documents."""
 
 WEB = ("http://", "https://")
-"""What comes from there is read as a page, if it is HTML."""
+"""Marks documents from the web: HTML is then read as a page."""
 
 Enqueue = Callable[..., Awaitable[Job]]
 
 
 def log_of(ref: DocumentRef) -> str:
-    """The log that tells what becomes of a document."""
+    """The log of a document."""
     return f"document:{ref.collection}/{ref.id}"
 
 
 def fetch_id(version: Version, blob: str) -> str:
-    """`blob` holds the address."""
+    """Id of the fetch job; `blob` holds the URL."""
     return child_id(f"{blob}@{version.generation}", FETCH, "", 1)
 
 
@@ -45,8 +45,8 @@ def parse_id(version: Version, blob: str) -> str:
 
 
 def job_ids(version: Version, blob: str) -> list[str]:
-    """Of all that a document may have, the later ones last: those that scan and embed are children
-    of the one that parses, or the one that embeds is a child of the one that scans."""
+    """Ids of all jobs that a document may have, in order: those that scan and embed are children of
+    the one that parses, or the one that embeds is a child of the one that scans."""
     payload, parse = encode_payload(payload_of(version, blob)), parse_id(version, blob)
     scan = child_id(parse, SCAN, payload, 1)
     return [parse, scan, *(child_id(parent, EMBED, payload, 1) for parent in (parse, scan))]
@@ -67,7 +67,7 @@ async def start(
     blob: str,
     priority: PriorityName | Priority = Priority.MEDIUM,
 ) -> Job:
-    """Enqueue what makes a document searchable; once, however often this is called."""
+    """Enqueue the first job of a document; idempotent."""
     version = Version(document.ref, document.generation)
     return await enqueue(
         PARSE,
@@ -80,7 +80,7 @@ async def start(
 
 
 def _page(document: Document) -> dict[str, Any]:
-    """What the parser is told of a document that comes from the web."""
+    """Return what the parser needs to know about a document from the web."""
     if not document.source.startswith(WEB):
         return {}
     return {"web": True, "charset": document.charset}

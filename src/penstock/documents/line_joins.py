@@ -1,8 +1,8 @@
 """Decides which line breaks of a page are only wrapping, and joins those lines.
 
-A line goes on in the next where it stands right above it, in letters of the same size, and the
-next word would not have fitted; in doubt a small letter decides. Rows of tables, items of lists and
-lines that end early stay lines of their own. Lengths are in any unit, the same for all.
+A line continues in the next if that is right below it, in the same font size, and its first word
+would not have fitted; in doubt a small letter decides. Table rows, list items and lines that end
+early stay separate. Lengths are in any unit, the same for all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ITEM = re.compile(
     r"(?:[-\u2013\u2014*+\u2022\u2023\u2043\u25a0-\u25ff\u00b7\uf0b7>]|\d{1,3}[.)]|\(\w{1,4}\)|\w\))\s"
 )
 _NUMBERED = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){1,4}\.?|[A-Za-z]\.|[IVXivx]{1,5}\.)\s")
-"""An item, unless a sentence goes on: 1.5 percent, J. Weir."""
+"""A list item, unless a sentence continues: 1.5 percent, J. Weir."""
 _ALONE = re.compile(r"#{1,6} |```|~~~|\|")
 _CELLS = re.compile(r"\||\t| {3}|[,;]\S[^,;]{0,80}[,;]\S")
 _ENDS = re.compile(
@@ -27,18 +27,18 @@ _WORD = re.compile(r"\S{1,80}")
 WITHOUT_SPACES = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff9f]")
 """Chinese and Japanese, whose lines break anywhere."""
 _LEADING = 1.4
-"""Times the usual distance of two lines: what is farther apart is another paragraph."""
+"""Multiple of the usual line spacing; a larger gap starts a new paragraph."""
 _FARTHEST = 2.6
-"""Times the size of its letters, whatever is usual: lines are typed double-spaced at most."""
+"""Multiple of the font size, whatever the usual spacing: lines are at most double-spaced."""
 _SAME_SIZE = 1.15
 _INDENT = 0.8
-"""Of these and all below the unit is the size of the letters."""
+"""This and the following are multiples of the font size."""
 _NARROW = 15.0
-"""A column of addresses, names or figures: capitals begin something new there."""
+"""Width of a column of addresses, names or figures, where a capital starts something new."""
 _EDGE = 3.0
-"""As near as this to the right edge of the page's text a line ends because the page does."""
+"""A line that ends this close to the right edge of the text was wrapped."""
 _CHARACTER = 0.5
-"""How wide a character of plain text is taken to be."""
+"""Assumed width of a character of plain text."""
 
 
 class TextLine(NamedTuple):
@@ -46,13 +46,13 @@ class TextLine(NamedTuple):
     left: float
     right: float
     base: float
-    """How high it stands."""
+    """Vertical position of its baseline."""
     size: float
-    """Of its letters."""
+    """Font size."""
     cells: bool = False
-    """Whether it is a row of a table."""
+    """Whether it is a table row."""
     hyphen: bool = False
-    """Whether a hyphen that it ended with was taken away."""
+    """Whether a hyphen at its end was removed."""
 
 
 class Gap(Enum):
@@ -64,7 +64,7 @@ class Gap(Enum):
 
 
 def gaps(lines: Sequence[TextLine]) -> list[Gap]:
-    """One less than there are lines."""
+    """Classify the gaps between lines."""
     found: list[Gap] = []
     usual = _usual_distances(lines)
     edges = _edges(lines)
@@ -80,7 +80,7 @@ def _bucket(line: TextLine) -> int:
 
 
 def _usual_distances(lines: Sequence[TextLine]) -> dict[int, float]:
-    """By size: a lower quartile, since between paragraphs there is more."""
+    """Usual line spacing by font size: a lower quartile, since paragraphs are farther apart."""
     distances: dict[int, list[float]] = {}
     for above, below in pairwise(lines):
         if _bucket(above) == _bucket(below) and above.base > below.base:
@@ -89,7 +89,7 @@ def _usual_distances(lines: Sequence[TextLine]) -> dict[int, float]:
 
 
 def _edges(lines: Iterable[TextLine]) -> dict[int, float]:
-    """By size, the right edge of the whole text."""
+    """Right edge of the text, by font size."""
     edges: dict[int, float] = {}
     for line in lines:
         edges[_bucket(line)] = max(line.right, edges.get(_bucket(line), line.right))
@@ -97,7 +97,7 @@ def _edges(lines: Iterable[TextLine]) -> dict[int, float]:
 
 
 def _runs(lines: Sequence[TextLine], usual: dict[int, float]) -> Iterator[range]:
-    """Lines that stand below each other as those of a paragraph do, though it may be several."""
+    """Group lines that are spaced like those of a paragraph; a group may be several paragraphs."""
     start = 0
     for at, (above, below) in enumerate(pairwise(lines), 1):
         distance = above.base - below.base
@@ -111,7 +111,8 @@ def _runs(lines: Sequence[TextLine], usual: dict[int, float]) -> Iterator[range]
 
 
 def _gap_before(above: TextLine, below: TextLine) -> Gap:
-    """Between two runs: a word that was cut goes on, and so does a table, however airy."""
+    """Classify the gap between two groups: a split word continues, and so does a table, however
+    sparse."""
     if above.hyphen:
         return Gap.NONE
     near = 0 < above.base - below.base <= _FARTHEST * above.size
@@ -124,7 +125,7 @@ def _gaps_in(run: Sequence[TextLine], edges: dict[int, float]) -> Iterator[Gap]:
     width = edge - min(line.left for line in run)
     prose = any(_goes_on(line.text) for line in run[1:])
     first = True
-    """Whether the line above begins a paragraph."""
+    """Whether the line above starts a paragraph."""
     for above, below in pairwise(run):
         size = above.size
         wide = width >= _NARROW * size
@@ -157,13 +158,13 @@ def _begins_item(text: str, *, behind_end: bool) -> bool:
 
 
 def _goes_on(text: str) -> bool:
-    """Whether a line begins as the middle of a sentence does."""
+    """Whether a line starts in the middle of a sentence."""
     return text[:1].islower() or WITHOUT_SPACES.match(text) is not None
 
 
 def _is_full(above: TextLine, below: TextLine, edge: float, longest: int) -> bool:
-    """Whether the first word of the line below would not have fitted: by its width, or, where lines
-    were broken before anybody knew the letters, by the count of its characters."""
+    """Whether the first word of the next line would not have fitted: by its width, or by its number
+    of characters for text that was wrapped without knowing the font."""
     if WITHOUT_SPACES.match(below.text):
         characters = 1
     else:
@@ -174,8 +175,8 @@ def _is_full(above: TextLine, below: TextLine, edge: float, longest: int) -> boo
 
 
 def _is_indented(above: TextLine, below: TextLine, *, first: bool) -> bool:
-    """Whether the line below begins farther right or left, and that begins a paragraph: an item
-    hangs below its mark, and the first line of a paragraph may be farther right than the next."""
+    """Whether the indentation of the next line starts a paragraph: items hang below their bullet,
+    and the first line of a paragraph may be indented."""
     shift = (below.left - above.left) / above.size
     if abs(shift) <= _INDENT:
         return False
@@ -183,8 +184,8 @@ def _is_indented(above: TextLine, below: TextLine, *, first: bool) -> bool:
 
 
 def soft_breaks(text: str) -> set[int]:
-    """Offsets of the line breaks in plain text after which a paragraph goes on. All characters are
-    taken to be of one width."""
+    """Find the line breaks in plain text that are only wrapping. All characters count as equally
+    wide."""
     lines: list[TextLine] = []
     starts: list[int] = []
     at = 0

@@ -32,7 +32,7 @@ LABELS: Mapping[str, str] = {kind.value: f"[{kind.name}]" for kind in Kind}
 
 
 class Edit(NamedTuple):
-    """One replacement: `start` to `end` of the original is `masked_start` to `masked_end` now."""
+    """One replacement: `start` to `end` of the original became `masked_start` to `masked_end`."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class Masked:
     edits: tuple[Edit, ...] = field(default=(), repr=False)
 
     def position(self, offset: int) -> int:
-        """Where `offset` of the original is in `text`; the label's start if it was replaced."""
+        """Map an offset of the original to one in `text`; the label's start if it was replaced."""
         index = bisect_right(self.edits, offset, key=lambda edit: edit.start) - 1
         if index < 0:
             return offset
@@ -58,12 +58,12 @@ class Masked:
 
     @property
     def labels(self) -> list[tuple[int, int]]:
-        """Where the labels are in `text`."""
+        """Spans of the labels in `text`."""
         return [(edit.masked_start, edit.masked_end) for edit in self.edits]
 
 
 class Masker:
-    """Replaces what the finders find by `labels[kind]`; a kind without one gets `[KIND]`."""
+    """Replaces what the finders find by `labels[kind]`; `[KIND]` by default."""
 
     def __init__(
         self, labels: Mapping[str, str] | None = None, finders: Sequence[Finder] = ()
@@ -80,7 +80,7 @@ class Masker:
 
     @property
     def heavy(self) -> bool:
-        """Whether it takes more than patterns, so that also short texts belong in a thread."""
+        """Whether masking needs more than patterns, so that even short texts belong in a thread."""
         return bool(self._finders)
 
     def __call__(self, text: str) -> Masked:
@@ -100,13 +100,13 @@ class Masker:
         return Masked("".join(pieces), dict(counts), tuple(edits))
 
     def without_labels(self, text: str) -> str:
-        """A masked text without its labels: what they stand for is nowhere, so that they have the
-        same name is no reason to find one text by another."""
+        """Remove the labels from a masked text: equal labels are no reason to find one text by
+        another."""
         return self._label.sub(" ", text)
 
     def document(self, parsed: Parsed) -> tuple[Parsed, Masked]:
-        """A parsed document with all that is derived from it masked, and what became of its text:
-        pages and headings are moved along, titles and metadata masked too."""
+        """Mask a parsed document and everything derived from it: pages and headings are moved
+        along, titles and metadata are masked too."""
         masked = self(parsed.text)
         pages = tuple(
             PageSpan(page.number, masked.position(page.start), masked.position(page.end))
@@ -121,7 +121,7 @@ class Masker:
         return Parsed(masked.text, title, parsed.mime, pages, headings, metadata), masked
 
     def _find(self, text: str) -> Iterable[tuple[int, PiiSpan]]:
-        """Every span of every finder, with the finder's rank."""
+        """Collect the spans of all finders, with the finder's rank."""
         folded = fold(text)
         for rank, find in enumerate(FINDERS):
             for start, end, kind in find(folded.text):
@@ -141,8 +141,8 @@ class Masker:
 
 
 def _apart(found: Iterable[tuple[int, PiiSpan]]) -> list[PiiSpan]:
-    """Spans in order, those that overlap made one: of two claims, neither's rest may be left. The
-    kind is that of the finder that comes first."""
+    """Sort spans and merge overlapping ones, so that no part of either is left. The kind is that of
+    the finder that comes first."""
     spans: list[tuple[int, PiiSpan]] = []
     for rank, span in sorted(found, key=lambda item: item[1].start):
         if spans and span.start < spans[-1][1].end:
@@ -155,4 +155,4 @@ def _apart(found: Iterable[tuple[int, PiiSpan]]) -> list[PiiSpan]:
 
 
 mask = Masker()
-"""With the labels and finders everybody has."""
+"""Masks with the default labels and finders."""

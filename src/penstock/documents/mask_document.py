@@ -12,7 +12,7 @@ from penstock.documents.stored_chunks import Uncut
 from penstock.model.document import NewChunk, Staged
 
 MARKUP = 16
-"""Signs between the start of a heading and its title, at most."""
+"""Maximum characters of markup between the start of a heading and its title."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -29,8 +29,8 @@ class Prepared:
 def prepare(
     parsed: Parsed, title: str, mask: Masker, masked: Mapping[str, int] | None = None
 ) -> Prepared:
-    """Nothing that comes out of here is unmasked. `title` is used where the document has none;
-    `masked` counts what was masked already."""
+    """Mask a parsed document; nothing in the result is unmasked. `title` is used if the document
+    has none; `masked` counts what was masked before."""
     whole = mask(parsed.text)
     return Prepared(
         Uncut(
@@ -63,7 +63,7 @@ def _headings(parsed: Parsed, masked: Masked, mask: Masker) -> list[Heading]:
 
 
 def _title(heading: Heading, parsed: Parsed, masked: Masked, mask: Masker) -> str:
-    """As it is in the text, where it stands there: a name may be known by what is around it."""
+    """Mask a title as it appears in the text, if it does: context may reveal a name."""
     title = heading.title
     at = parsed.text.find(title, heading.start, heading.start + len(title) + MARKUP)
     if at >= 0:

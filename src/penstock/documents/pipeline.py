@@ -44,11 +44,11 @@ from penstock.ports.blobs import BlobStore
 from penstock.ports.documents import DocumentStore, Version
 
 BATCH = MAX_TEXTS
-"""Texts in one checkpoint: those of one request to the embedder at most."""
+"""Texts per checkpoint: at most those of one request to the embedder."""
 OTHER_SECONDS = 5.0
-"""Until a process with the embedder that serves is given the chance to run a job."""
+"""Delay after which a job is left to a process that has the serving embedder."""
 PARSED = 0.3
-"""How much of the work is done once a document is staged."""
+"""Progress once a document is staged."""
 
 SHORT = 1000
 """Characters that are masked in a millisecond or two."""
@@ -71,22 +71,21 @@ class IngestDeps:
     model: str
     keep_originals: bool = False
     blobs_lane: str | None = None
-    """The lane of the server that originals are on; None where they are in a folder."""
+    """Lane of the server that holds the originals; None if they are in a directory."""
     objects: Objects = field(default_factory=Objects)
-    """What others have in buckets, and name as documents."""
+    """Access to objects in buckets that messages name as documents."""
 
     async def masked(self, work: Callable[[], T], size: float = 0) -> T:
-        """What `work` makes of texts of `size` characters by masking them: in a thread if they are
-        not short, or a model takes part in it, which is loaded first, or at work on something
-        long."""
+        """Run `work`, which masks texts of `size` characters: in a thread unless they are short and
+        no model takes part, which has to be loaded or may be busy."""
         if size > SHORT or self.mask.heavy:
             return await asyncio.to_thread(work)
         return work()
 
     @contextmanager
     def blaming_blobs(self) -> Iterator[None]:
-        """While the server with the originals is away its lane is in trouble, and no attempt is
-        spent. A folder has no lane: it is the process that cannot use it."""
+        """Attribute errors to the lane of the blob store, so that no attempt is spent while it is
+        down. A directory has no lane: the process cannot use it."""
         try:
             yield
         except StoreUnavailable as error:
@@ -101,13 +100,13 @@ class IngestDeps:
 
 
 class IngestFailed(PenstockError):
-    """Something unforeseen went wrong with a document. What it said is masked."""
+    """An unexpected error occurred in a document. Its message is masked."""
 
 
 def register(
     tools: IngestDeps, job_timeout: float, job: Callable[..., Callable[[Any], Any]]
 ) -> None:
-    """Let an app do the two jobs."""
+    """Register the two jobs with an app."""
     # The parsers' limits are earlier than the job's: what is too slow fails there, once and for
     # good. A timeout would be retried. With a model that masks, parsing and cutting are two trips.
     trips = 2 if tools.mask.heavy else 1
@@ -150,8 +149,8 @@ class IngestRun:
     async def do(
         self, stage: str, progress: float, work: Callable[[], Awaitable[Result | None]]
     ) -> Result:
-        """Keep the document's row in step with its job, and what is said of failures masked.
-        `work` gives None where the version is late."""
+        """Run a job, updating the document's row and masking the errors. `work` returns None if the
+        version is outdated."""
         mark = self.tools.documents.mark
         result = None
         if await mark(self.version, state=DocumentState.PROCESSING, stage=stage, progress=progress):
@@ -180,7 +179,7 @@ class IngestRun:
 
     @asynccontextmanager
     async def at_blobs(self) -> AsyncIterator[None]:
-        """The same under a permit of that lane, for what takes a moment."""
+        """The same under a permit of that lane, for short operations."""
         lane = self.tools.blobs_lane
         if lane is None:
             yield
@@ -191,7 +190,7 @@ class IngestRun:
 
     @asynccontextmanager
     async def original(self) -> AsyncIterator[Path]:
-        """A file to read it from. The lane's slot is held only while it is fetched."""
+        """Provide the original as a file. The lane's slot is held only while it is fetched."""
         async with AsyncExitStack() as held:
             async with self.at_blobs():
                 path = await held.enter_async_context(self.tools.blobs.local(self.blob))
@@ -202,8 +201,8 @@ class IngestRun:
             await self.tools.let_go(self.blob)
 
     def _masked(self, error: Exception) -> Exception:
-        """What is stored of an error is its type and what it says. A parser may quote the
-        document; our other errors never do."""
+        """Mask an error: its type and message are stored. A parser may quote the document; our
+        other errors never do."""
         match error:
             case ParserError():
                 return ParserError(self.tools.mask(error.message).text, error.reason)
@@ -214,7 +213,8 @@ class IngestRun:
                 return IngestFailed(f"{type(error).__name__}: {said}")
 
     async def parse(self, title: str, web: str | None) -> Result | None:
-        """`web` is the charset that a web server has named, None if it does not come from one."""
+        """Parse a document. `web` is the charset declared by a web server, None if it does not come
+        from one."""
         tools, parser = self.tools, parser_for(self.ctx, self.tools.parser)
         async with self.original() as path:
             if tools.mask.heavy:  # a model takes part, of which the children have none
@@ -232,7 +232,7 @@ class IngestRun:
                 return await self._stage(staged)
 
     async def stage(self, parsed: Parsed, title: str, masked: Mapping[str, int]) -> Result | None:
-        """`masked` is what was masked in it before it came here."""
+        """Stage a parsed document; `masked` counts what was masked before."""
         return await self._stage(await self._cut(parsed, title, masked))
 
     async def _cut(

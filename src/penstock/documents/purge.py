@@ -12,12 +12,12 @@ log = logging.getLogger("penstock.ingest")
 
 STEP_SECONDS = 10.0
 STEP = 1000
-"""Vectors looked at each time, which takes some milliseconds: 100,000 are gone through in a quarter
-of an hour by one process."""
+"""Vectors checked at a time, in some milliseconds: one process checks 100,000 in a quarter of an
+hour."""
 
 
 class Purge:
-    """Done by every process that ingests, and harmless when several do it at once."""
+    """Runs in every process that ingests; safe to run concurrently."""
 
     def __init__(self, documents: DocumentStore, keep_seconds: float) -> None:
         self._documents = documents

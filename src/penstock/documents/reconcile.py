@@ -24,21 +24,22 @@ from penstock.ports.queue import JobQueue
 log = logging.getLogger("penstock.ingest")
 
 GRACE_SECONDS = 2.0
-"""Whoever has accepted a document is given this long to enqueue its job."""
+"""Time for the process that accepted a document to enqueue its job."""
 PASSED_ON_SECONDS = 600.0
-"""As long where that is passed on to others by messages, which may wait."""
+"""The same if jobs are enqueued through messages, which may wait."""
 PAGE = 100
-"""Documents looked at each time. Where more are under way they take turns."""
+"""Documents checked per pass; if there are more, they take turns."""
 ORPHAN_SECONDS = 3600.0
-"""A blob that nothing refers to is deleted at this age: a younger one may be being accepted."""
+"""Age at which an unreferenced blob is deleted: a younger one may belong to a document that is
+being accepted."""
 SWEEP_SECONDS = 600.0
 
 _LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
 class DocumentReconciler:
-    """Done by every process that ingests, and harmless when several do it at once. `patience`:
-    seconds for which a document may be without a job."""
+    """Runs in every process that ingests; safe to run concurrently. `patience`: seconds for which a
+    document may have no job."""
 
     def __init__(
         self, tools: IngestDeps, remote: Remote, queue: JobQueue, enqueue: Enqueue, patience: float
@@ -89,8 +90,8 @@ class DocumentReconciler:
             log.debug("a document waits until its original can be read: %s", error)
 
     async def _fail(self, pending: Pending, error: dict[str, Any]) -> None:
-        """The jobs were read after the document: the next of them may be under way by now, or
-        have had the last word."""
+        """Fail a document. Its jobs were read after it: the next of them may be running by now, or
+        may have finished it."""
         documents, document = self._tools.documents, pending.document
         now, blob = await documents.get(document.ref), await documents.original(document.ref)
         if now is None or (now.generation, now.state) != (document.generation, document.state):
@@ -116,7 +117,7 @@ class DocumentReconciler:
 
 
 def _now(pending: Pending) -> list[str]:
-    """The jobs that work on a document as it is, in their order."""
+    """Jobs of a document's current version, in order."""
     document, blob, _ = pending
     version = Version(document.ref, document.generation)
     return [fetch_id(version, blob)] if document.remote else job_ids(version, blob)

@@ -1,9 +1,9 @@
 """Re-embeds all texts for a new model; the old vectors are used until then.
 
-A process that is configured for another model says so once, when it starts; so of two that differ
-the one that was started last has its way. The vectors are the checkpoint: a run that is cut short
-goes on where it was. What is published meanwhile has vectors of the new model only, and is found by
-its words until the change.
+A process that is configured for another model requests the change once, when it starts; if two
+differ, the one that started last wins. The vectors are the checkpoint: an interrupted run resumes
+where it was. Documents published meanwhile have vectors of the new model only, and are found by
+their words until the change.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from penstock.ports.documents import DocumentStore, ServingModel
 
 REEMBED = "ingest.reembed"
 LATER_SECONDS = 5.0
-"""Until another process is given the chance to run a job that this one cannot."""
+"""Delay after which a job is left to another process."""
 SOME = 1000
-"""Texts read at a time: to find them, all that are done are passed over."""
+"""Texts read at a time: finding them means skipping all that are done."""
 
 
 class Reembedding:
-    """Sees to it that the configured model will serve."""
+    """Makes the configured model the serving one."""
 
     def __init__(self, documents: DocumentStore, model: str, enqueue: Enqueue) -> None:
         self._documents = documents
@@ -33,7 +33,7 @@ class Reembedding:
         self._enqueue = enqueue
         self._wanted = False
         self._number = 0
-        """Of the change that a job was enqueued for."""
+        """Number of the change that a job was enqueued for."""
 
     async def __call__(self) -> None:
         serving = await self._documents.serving()
@@ -49,7 +49,8 @@ class Reembedding:
             self._number = serving.number
 
     def _is_back(self, serving: ServingModel) -> bool:
-        """Somebody wanted another model, and this is the one before again."""
+        """Whether the previous model is configured again, before the change to another was
+        finished."""
         return serving.model == self._model and serving.next is not None
 
 

@@ -24,17 +24,17 @@ from penstock.model.document import DocumentRef
 from penstock.ports.documents import ScannedPage, Version
 
 TIMEOUT_SECONDS = 600.0
-"""Of one run, at least. A page begins in its first half only, so each has the other half at least,
-which is enough for it, and to parse and to cut the whole."""
+"""Minimum timeout of one run. Pages start only in its first half, so each has at least the other
+half, which is enough for it and for parsing and chunking the document."""
 CONTEXT = 500
-"""Characters before a page that tell what a number at its top may be."""
+"""Characters before a page that help to identify a number at its top."""
 GAP = "\n\n"
 
 
 def register(
     tools: IngestDeps, reader: ScanReader, job: Callable[..., Callable[[Any], Any]]
 ) -> None:
-    """Let an app do the job."""
+    """Register the job with an app."""
 
     timeout = max(TIMEOUT_SECONDS, 2 * 3 * reader.pool.longest_seconds)
 
@@ -89,7 +89,7 @@ def _of_page(error: ParserError | ModelError, page: int) -> ParserError | ModelE
 
 
 def _before(parsed: Parsed, known: Mapping[int, ScannedPage], page: int) -> str:
-    """The end of the page before, whoever has read it."""
+    """Return the end of the previous page, however it was read."""
     if page == 1:
         return ""
     if page - 1 in known:
@@ -99,7 +99,7 @@ def _before(parsed: Parsed, known: Mapping[int, ScannedPage], page: int) -> str:
 
 
 def mask_page(mask: Masker, before: str, text: str) -> ScannedPage:
-    """A page masked in the light of what stands before it."""
+    """Mask a page, with the text before it as context."""
     lead = before + GAP
     masked = mask(lead + text)
     own = Counter(masked.counts) - Counter(mask(lead).counts)

@@ -21,23 +21,23 @@ from penstock.model.llm import LlmConfig
 from penstock.model.settings import DocumentsConfig
 
 MAX_PAGES = 500
-"""Of a document; each takes seconds, or money."""
+"""Maximum pages of a document; each takes seconds, or money."""
 LANE = "llm.ingest"
 
 
 class ScanReader(Protocol):
     name: str
-    """Of what reads: it is part of what becomes of a document."""
+    """Name of the reader: part of what determines the result."""
     lane: str | None
-    """Of the job."""
+    """Lane of the job."""
     pool: ParserPool
 
     def check(self) -> None:
-        """ConfigError where this machine cannot do it."""
+        """Raise ConfigError if this machine cannot do it."""
         ...
 
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
-        """What stands on a page, not masked; '' for nothing."""
+        """Read the text of a page, not masked; '' if there is none."""
         ...
 
 
@@ -71,13 +71,13 @@ class ModelReader:
         self._model.check()
 
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
-        """The picture is in memory only, from the child that draws it to the request."""
+        """Read a page. The image stays in memory, from the child that renders it to the request."""
         png = await parser_for(ctx, self.pool).picture(path, page)
         return clean(await self._model.read(png, ctx.http.post, self._most)).strip()
 
 
 def parser_for(ctx: JobContext, pool: ParserPool) -> Parsing:
-    """The parsers, for a job: it waits for its tenant's turn without a worker, and without
+    """Return the parsers for a job, which waits for its tenant's turn without a worker, and without
     spending its timeout."""
     return pool.asked_by(ctx.tenant, partial(ctx.parked, timed=False))
 
@@ -85,7 +85,7 @@ def parser_for(ctx: JobContext, pool: ParserPool) -> Parsing:
 def scan_reader(
     settings: DocumentsConfig, llm: LlmConfig, limits: ParseLimits
 ) -> ScanReader | None:
-    """None where pictures are not read."""
+    """Return the configured reader; None if scans are not read."""
     if settings.scans == "none":
         return None
     pool = ParserPool(settings.parsers, limits)

@@ -64,23 +64,23 @@ log = logging.getLogger("penstock.ingest")
 
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
-"""Whoever waits for a document also looks this often: not every change is in its log."""
+"""Polling interval of waits: not every change is in the log."""
 NOT_LOOKED_FOR = "personal data is not searched for: it is masked in every document"
 FAILED_BEFORE = "the same content failed before; give `retry` to try again"
 
 _WORD = re.compile(r"\w")
 
 Content = bytes | str | Path | AsyncIterable[bytes]
-"""Bytes as they are, text, a file, or bytes as they come."""
+"""Bytes, text, a file, or a stream of bytes."""
 Source = Content | Blob
-"""Or what was received before."""
+"""Content, or a blob received before."""
 HandOver = Callable[[Document, Priority], Awaitable[bool]]
-"""Passes an accepted document on to whoever enqueues its job by `begin`; False where nobody has
-taken it."""
+"""Passes an accepted document to another process, which enqueues its job with `begin`; False if
+that failed."""
 
 
 class Documents:
-    """The documents of an app. What is done with them is done by jobs; see `pipeline`."""
+    """The documents of an app. Jobs do the work; see `pipeline`."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Documents:
         self._passed_on: HandOver | None = None
 
     def hand_over(self, to: HandOver) -> None:
-        """From now on accepted documents are passed on, instead of their jobs being enqueued."""
+        """From now on pass accepted documents on, instead of enqueueing their jobs."""
         self._passed_on = to
 
     async def open(self) -> None:
@@ -132,8 +132,8 @@ class Documents:
         return [self._tools.parser] if reader is None else [self._tools.parser, reader.pool]
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that works on documents does beside its jobs. ConfigError where it could
-        not do them: better none starts than every scan fails."""
+        """Background work of a process that ingests. Raises ConfigError if it cannot be done:
+        better not to start than to fail every scan."""
         if not any(kind in kinds for kind in (FETCH, PARSE, EMBED)):
             return []
         tools = self._tools
@@ -146,7 +146,7 @@ class Documents:
         ]
 
     def check(self) -> None:
-        """MissingExtra where documents could be accepted but none would become searchable."""
+        """Raise MissingExtra if documents could be accepted but never become searchable."""
         self._embedding.check()
 
     async def search(
@@ -199,8 +199,8 @@ class Documents:
             return found
 
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
-        """Store bytes as they come, for `add` once the rest of a request is known. What is never
-        given to `add` is to be dropped, or swept away hours later."""
+        """Store a stream of bytes, for `add` once the rest of a request is known. Drop what is
+        never passed to `add`; otherwise it is deleted hours later."""
         self.check()
         return await self._tools.blobs.put(parts, most=self._most_bytes)
 
@@ -208,12 +208,12 @@ class Documents:
         await self._tools.blobs.delete(blob.key)
 
     async def bring(self, ctx: JobContext, url: str, *, before: Before | None = None) -> Brought:
-        """In a job: store what an address holds, for `add`. `before` is asked before every hop,
-        see `JobFetch`."""
+        """In a job: store the content of a URL, for `add`. `before` is called before every hop, see
+        `JobFetch`."""
         return await bring(self._tools, ctx, url, most=self._most_bytes, before=before)
 
     async def lane_of(self, host: str) -> str:
-        """The lane that requests to a host are made in."""
+        """Return the lane of requests to a host."""
         return await lane_of_host(self._tools, host)
 
     async def add(
@@ -230,15 +230,15 @@ class Documents:
         priority: PriorityName | Priority = "medium",
         retry: bool = False,
     ) -> Document:
-        """Accept a document: once this returns it is never lost. The same content under the same
-        id changes nothing; other content replaces what is there once it is ready. The same content
-        that has failed before is tried again only with `retry`: what comes back is the failed
-        document, with its error, and a message that says so.
+        """Accept a document: once this returns it is never lost. The same content under the same id
+        changes nothing; other content replaces the current version once it is ready. Content that
+        has failed before is retried only with `retry`; otherwise the failed document is returned,
+        with its error and a message that says so.
 
-        `origin` says where it came from, for people; of an HTML page from the web the main text is
-        kept. `charset` is the encoding of its text as a server has named it. Without an `id` the
-        file's name, else the content, is its id. A blob is the library's from here on, also when
-        this fails: by then the document may be accepted.
+        `origin` is its source, for people; of an HTML page from the web only the main text is kept.
+        `charset` is the encoding declared by a server. The default `id` is the file's name, or
+        derived from the content. A blob belongs to the library from here on, even if this fails: by
+        then the document may be accepted.
         """
         self.check()
         if isinstance(source, Path):
@@ -283,13 +283,14 @@ class Documents:
         priority: PriorityName = "medium",
         buckets: Sequence[BucketAddress] = (),
     ) -> Document:
-        """Accept a document that the workers fetch, from the open internet or from what the
-        setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this
-        returns it is not lost. Without an `id` the address is its id. The same again fetches
-        again; if that brings the same content, nothing changes.
+        """Accept a document that the workers fetch, from a public address or one in the setting
+        `fetch_allow`; raises AddressRefused if it can be rejected at once. Once this returns it is
+        not lost. The default `id` is the URL. Adding it again fetches it again; the same content
+        changes nothing.
 
         With `buckets` it may also be an object in one of them, below its prefix
-        (`s3://bucket/prefix/name`), which is read and left as it is."""
+        (`s3://bucket/prefix/name`), which is read but not modified.
+        """
         self.check()
         names, rank, endpoint = self._names, Priority.parse(priority), None
         address: WebAddress | ObjectAddress
@@ -339,8 +340,8 @@ class Documents:
         tenant: str = "default",
         priority: PriorityName = "medium",
     ) -> bool:
-        """Enqueue the job of a document that was passed on; once, however often this is called.
-        False where there is nothing to do: it is replaced, deleted, or was worked on before."""
+        """Enqueue the job of a document that was passed on; idempotent. False if there is nothing
+        to do: it was replaced, deleted, or processed before."""
         rank, ref = Priority.parse(priority), await self._ref(tenant, collection, id)
         document, blob = (
             await self._tools.documents.get(ref),
@@ -358,7 +359,7 @@ class Documents:
         return not accepted.new and accepted.document.state is DocumentState.FAILED
 
     async def _is_gone(self, blob: str) -> bool:
-        """Whether a failed document could not be tried again from what is there."""
+        """Whether a failed document cannot be retried, because its original is gone."""
         try:
             await self._tools.blobs.check(blob)
         except BlobMissing:
@@ -401,11 +402,11 @@ class Documents:
     def ref(
         self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> DocumentRef:
-        """What a document of this name is stored under: the same, unless the name was masked."""
+        """Return the stored name of a document: the same, unless it was masked."""
         return self._names.ref(tenant, collection, id)
 
     async def collections(self, names: Sequence[str]) -> tuple[str, ...]:
-        """What collections of these names are stored under, each once."""
+        """Return the stored names of collections, without duplicates."""
         masked = await self._tools.masked(lambda: [self._names.collection(one) for one in names])
         return tuple(dict.fromkeys(masked))
 
@@ -417,7 +418,7 @@ class Documents:
         )
 
     def masked(self, text: str) -> str:
-        """A text about documents as it may be shown or logged."""
+        """Mask a text about documents, to show or log it."""
         return self._names.text(text)
 
     async def get(
@@ -476,7 +477,7 @@ class Documents:
         )
 
     async def collections_of(self, id: str | None = None, *, tenant: str = "default") -> list[str]:
-        """Names of the collections that have documents, or the document of that id."""
+        """Return the names of the collections that have documents, or the document of that id."""
         if id is not None:
             id = (await self._ref(tenant, DEFAULT_COLLECTION, id)).id
         return await self._tools.documents.collections(tenant, id)
@@ -488,7 +489,7 @@ class Documents:
     async def chunks(
         self, id: str, *, collection: str = DEFAULT_COLLECTION, tenant: str = "default"
     ) -> list[StoredChunk]:
-        """The indexed chunks of a document, in order."""
+        """Return the indexed chunks of a document, in order."""
         document = await self.get(id, collection=collection, tenant=tenant)
         return await self._tools.documents.chunks(document.ref)
 
@@ -504,7 +505,8 @@ class Documents:
 
 
 async def _now_or_later(deleting: Awaitable[None]) -> None:
-    """The document is accepted, or gone, although its original cannot be deleted now."""
+    """Ignore that an original cannot be deleted now: the document is accepted, or gone, in any
+    case."""
     try:
         await deleting
     except StoreUnavailable as error:
@@ -527,5 +529,5 @@ async def _parts(source: Content) -> AsyncIterator[bytes]:
 
 
 def _size(*texts: str, metadata: Mapping[str, Any] | None = None) -> float:
-    """How many characters are to be masked; of metadata nobody knows before it is checked."""
+    """Return how many characters have to be masked; unknown for metadata before it is checked."""
     return inf if metadata else sum(map(len, texts))

@@ -1,4 +1,4 @@
-"""Builds what an app needs for documents from its settings."""
+"""Builds the documents service of an app from its settings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def build_documents(
     logs: LogWaiters,
     scopes: RequestScopes,
 ) -> Documents:
-    """Build the documents of an app and register the jobs that serve them."""
+    """Build the documents service of an app and register its jobs."""
     settings, names = config.documents, config.names
     embedding = Embedding(config.embedder, scopes, settings.question_seconds)
     overlap = settings.chunk_overlap

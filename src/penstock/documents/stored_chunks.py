@@ -18,7 +18,7 @@ from penstock.retrieval.terms import script, term_line
 
 @dataclass(slots=True, frozen=True)
 class Uncut:
-    """A masked text: where its labels, pages, headings and tables are."""
+    """A masked text, with the positions of its labels, pages, headings and tables."""
 
     text: str
     labels: list[tuple[int, int]]

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from functools import cache
 
 CountTokens = Callable[[str], int]
-"""A tokenizer, as far as chunks need one. Tokens it adds to every text (`[CLS]`) do not matter."""
+"""A tokenizer, as far as chunking needs one. Tokens it adds to every text (`[CLS]`) do not
+matter."""
 
 _WITHOUT_SPACES = (
     r"\u0e00-\u0eff"  # Thai, Lao
@@ -39,7 +40,7 @@ _BLANK = re.compile(r"\s\S|\S\s")
 
 @cache
 def _apart() -> re.Pattern[str]:
-    """Made when a text needs it."""
+    """Built on demand."""
     return re.compile(rf"[{_WITHOUT_SPACES}].|.[{_WITHOUT_SPACES}]", re.DOTALL)
 
 
@@ -48,8 +49,8 @@ def count_tokens(text: str) -> int:
 
 
 def is_apart(text: str, at: int) -> bool:
-    """Whether `count_tokens` of `text` is that of its two parts before and behind `at`, added up.
-    It may be so where this cannot tell."""
+    """Whether `count_tokens` of `text` is the sum of its parts before and after `at`. May be False
+    although it is."""
     pair = text[at - 1 : at + 1]
     if pair.isascii():
         return _BLANK.match(pair) is not None

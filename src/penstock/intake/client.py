@@ -20,13 +20,13 @@ log = logging.getLogger("penstock.intake")
 
 ASK_SECONDS = 10.0
 SAY_SECONDS = 60.0
-"""Between two times that the same trouble is told of: it comes with each of 20 tries a second."""
+"""Minimum interval between two log lines about the same problem, which recurs 20 times a second."""
 NO_ID = str(Uuid(0, 0))
-"""What brokers before 2.8 give for every topic."""
+"""Topic id that brokers before 2.8 return for every topic."""
 NO_IDS = (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE)
 
 VALUE = re.compile(r'value ".*" for', re.DOTALL)
-"""Where a client complains of an option by its value, which may be a secret."""
+"""Matches the value that a client quotes when it rejects an option; it may be a secret."""
 CONSUMERS_ONLY = (
     "check.",
     "fetch.",
@@ -37,13 +37,13 @@ CONSUMERS_ONLY = (
     "queued.",
     "session.",
 )
-"""How options start that other clients would complain of."""
+"""Prefixes of options that only consumers accept."""
 ASKED_FOR = ("error_cb", "logger")
-"""Told when a client is polled."""
+"""Callbacks that are called when a client is polled."""
 
 
 def options(config: KafkaConfig) -> dict[str, Any]:
-    """What every client is given. ConfigError where something is missing."""
+    """Build the options common to all clients. Raises ConfigError if something is missing."""
     if not config.bootstrap:
         raise ConfigError("say where Kafka is: intake.kafka.bootstrap, or KAFKA_BOOTSTRAP")
     # Level 3 would say what the trouble says, once for each try.
@@ -60,7 +60,7 @@ def options(config: KafkaConfig) -> dict[str, Any]:
 
 
 def made(client: Any, given: dict[str, Any]) -> Any:
-    """A client of Kafka; ConfigError where its options are wrong."""
+    """Create a Kafka client; raises ConfigError if its options are wrong."""
     try:
         return client(given)
     except KafkaException as error:
@@ -69,8 +69,8 @@ def made(client: Any, given: dict[str, Any]) -> Any:
 
 
 def for_others(given: dict[str, Any]) -> dict[str, Any]:
-    """For clients that read no messages. Nobody polls them, and what they have to say would pile
-    up; what goes wrong comes with the answer to what they are asked."""
+    """Adapt the options for clients that are not consumers. Nobody polls them, so their events
+    would pile up; errors come with the replies to their calls."""
     kept = {name: value for name, value in given.items() if not name.startswith(CONSUMERS_ONLY)}
     return {name: kept[name] for name in kept if name not in ASKED_FOR} | {"log_level": "0"}
 
@@ -81,7 +81,7 @@ def reason(error: KafkaException) -> str:
 
 
 class ClientTrouble:
-    """Tells of trouble that the client gets over by itself: each kind of it once a minute."""
+    """Logs problems that the client recovers from: each kind once a minute."""
 
     def __init__(self) -> None:
         self._said: dict[int, float] = {}
@@ -99,14 +99,14 @@ class Topics:
     def __init__(self, given: dict[str, Any]) -> None:
         self._admin: AdminClient = made(AdminClient, for_others(given))
         self._origins: dict[tuple[str, int], tuple[str, int]] = {}
-        """By topic and partition, and the last offset that was asked about."""
+        """By topic and partition: the origin, and the last offset it was looked up for."""
 
     def forget(self, topic: str, partition: int) -> None:
-        """Ask again with the next message: it may come from anywhere."""
+        """Look the origin up again with the next message: it may come from anywhere."""
         self._origins.pop((topic, partition), None)
 
     async def origin(self, record: MessageRecord) -> str:
-        """The ids of cluster and topic. Asked for again where offsets go back."""
+        """Return the ids of cluster and topic. Looked up again when offsets go back."""
         place = (record.topic, record.partition)
         origin, last = self._origins.get(place, ("", -1))
         if not origin or record.offset < last:
@@ -115,8 +115,8 @@ class Topics:
         return origin
 
     def _ask(self, topic: str) -> str:
-        """The same answer each time, or Unavailable: an identity that changes would make a message
-        look like another."""
+        """Look up the ids: always the same result, or Unavailable. An identity that changes would
+        make a message look like another."""
         try:
             cluster = self._admin.list_topics(topic, timeout=ASK_SECONDS).cluster_id
             return f"{cluster}/{self._id_of(topic) or topic}"

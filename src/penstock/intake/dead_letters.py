@@ -22,13 +22,13 @@ REASON, DETAIL = "penstock-reason", "penstock-detail"
 TOPIC, PARTITION, OFFSET = "penstock-topic", "penstock-partition", "penstock-offset"
 TIMESTAMP, KEY, IDENTITY = "penstock-timestamp", "penstock-key", "penstock-message-id"
 LEFT_OUT = "penstock-left-out"
-"""The size of a value that the dead-letter topic does not take."""
+"""Size of a value that was too large for the dead-letter topic."""
 DETAIL_LIMIT = 1000
 MAX_BYTES = 1_000_000_000
-"""The broker says what is too large; the client must not say so before it."""
+"""The broker decides what is too large, so the client's own limit must not come first."""
 PUBLISH_SECONDS = 10.0
 LOOK_SECONDS = 0.1
-"""Another thread may have been told of a message in place of the one that waits for it."""
+"""Polling interval: another thread may have received the report that this one waits for."""
 TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -37,11 +37,11 @@ Form = tuple[bytes | None, bytes | None, Headers]
 
 
 class TooLarge(Unavailable):
-    """A topic does not take a message of this size."""
+    """A message is too large for its topic."""
 
 
 class Publisher:
-    """Publishes messages, and knows when the brokers have them."""
+    """Publishes messages, and waits until the brokers have them."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         own = {
@@ -56,7 +56,8 @@ class Publisher:
     async def publish(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers
     ) -> None:
-        """Returns once it is stored; Unavailable where it may not be, TooLarge where it is not."""
+        """Publish a message; returns once it is stored. Raises Unavailable if it may not be,
+        TooLarge if it is not."""
         await asyncio.to_thread(self._publish, topic, key, value, headers)
 
     def _publish(
@@ -84,7 +85,7 @@ class DeadLetterTopic:
         self._topic = topic
 
     async def bury(self, record: MessageRecord, refused: MessageRefused, identity: str) -> None:
-        """Publish a message with why it is here, and where it came from."""
+        """Publish a message with the reason and its origin."""
         *larger, smallest = _forms(record, _said(record, refused, identity))
         for form in larger:
             with suppress(TooLarge):
@@ -94,10 +95,12 @@ class DeadLetterTopic:
 
 
 def _forms(record: MessageRecord, said: Headers) -> list[Form]:
-    """As it was; without its value; and without anything of it that could be large.
+    """Variants of a dead letter: complete; without its value; and without anything that could be
+    large.
 
     The message is where it came from for as long as that topic keeps it. Waiting would not make
-    it smaller, and hold up all that is behind it."""
+    it smaller, and hold up all that is behind it.
+    """
     left_out = (LEFT_OUT, str(len(record.value or b"")).encode())
     headers = [*_without_ours(record), *said]
     small = [header for header in said if header[0] != KEY]
@@ -131,7 +134,7 @@ class RepublishResult:
 
     redriven: int = 0
     skipped: int = 0
-    """Without a value, or from topics that are not read."""
+    """Without a value, or from topics that are not consumed."""
     topics: dict[str, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -141,7 +144,7 @@ class RepublishResult:
 async def redrive(
     publisher: Publisher, record: MessageRecord, topics: tuple[str, ...]
 ) -> str | None:
-    """Publish a dead letter to the topic it came from; its name. None: it cannot be.
+    """Publish a dead letter to the topic it came from, and return that; None if it cannot be.
 
     Where it had no `message-id` it gets one, so that published twice it is carried out once.
     """

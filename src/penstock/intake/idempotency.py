@@ -1,7 +1,7 @@
 """Ensures that a message that is read twice is processed once.
 
-The rows are those of the HTTP server's Idempotency-Key: begun under a lease, then answered. After a
-crash between the two the next reader carries the message out again, under the id of the first time.
+The rows are those of the HTTP server's Idempotency-Key: begun under a lease, then completed. After
+a crash between the two, the next reader processes the message again, with the same id.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from penstock.ports.access import AccessStore, Begun, Conflict, Done, InProgress
 
 ROUTE = "kafka"
 LEASE_SECONDS = 30.0
-"""Less than the 45 s after which Kafka gives a dead member's partitions to another."""
+"""Less than the 45 s after which Kafka reassigns a dead member's partitions."""
 LOOK_SECONDS = 0.5
-"""Between two looks at what somebody else is carrying out."""
+"""Polling interval while another process handles the message."""
 
 
 async def once(
@@ -27,9 +27,9 @@ async def once(
     holder: str,
     make: Callable[[str], Awaitable[None]],
 ) -> bool:
-    """Whether this was the first time. `holder` is the same for every try at one message by one
-    process: what it has begun itself, it goes on with. `make` gets the id of what it makes. Refused
-    frees the key."""
+    """Run `make` unless the message was processed before; returns whether it was run. `holder` is
+    the same for all attempts at one message by one process, which continues what it has begun.
+    `make` gets the id of what it creates. MessageRefused frees the key."""
     while True:
         begun = await access.begin(
             tenant, ROUTE, key, fingerprint, holder, holder, lease_seconds=LEASE_SECONDS

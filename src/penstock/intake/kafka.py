@@ -1,8 +1,8 @@
 """Reads and commits Kafka messages.
 
 All calls of the consumer are made in one thread, so that none blocks the event loop; messages are
-stored on the loop, a line for each partition. An offset is committed only once everything before
-it is stored or in the dead-letter topic.
+processed on the loop, one line per partition. An offset is committed only once everything before it
+is stored or in the dead-letter topic.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ BATCH = 32
 POLL_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
-"""A line that has been full for so long is not waited for."""
+"""Maximum wait for a full line, before its partition is paused."""
 REFUSED = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 )
-"""Who reads on waits until somebody has made the topic, or given rights; a drain should end."""
+"""Errors on which reading waits until somebody creates the topic or grants the permission; a drain
+should exit."""
 HEADERS = methodcaller("headers")
 """Not `message.headers()`: of a name that is not UTF-8 the client makes an answer with an error
 set. The interpreter notices that here (SystemError), and there only until the call is frequent."""
 REVOKE_SECONDS = 5.0
-"""How long a partition that moves is kept for the message under way: the whole group waits."""
+"""How long a revoked partition is kept for the message in progress: the whole group waits."""
 
 
 class TopicReader:
-    """Reads topics as a member of a group, and hands each message to `receive`, in the order of
-    its partition. What `receive` has returned for is committed."""
+    """Reads topics as a member of a group, and passes each message to `receive`, in the order of
+    its partition. Messages that `receive` has returned for are committed."""
 
     def __init__(
         self,
@@ -86,12 +87,12 @@ class TopicReader:
 
     @property
     def lines(self) -> dict[Place, MessageLine]:
-        """Of the partitions that are read here."""
+        """The lines of the assigned partitions."""
         return self._lines
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> None:
-        """Read until told to stop; with `drain`, what is there when a partition is first read,
-        and no more. IntakeError where Kafka will not have it."""
+        """Read until `stop` is set; with `drain`, up to the end of each partition at its
+        assignment. Raises IntakeError if Kafka rejects the request."""
         self._loop, self._drain = asyncio.get_running_loop(), drain
         try:
             await self._call(self._subscribe)
@@ -109,7 +110,7 @@ class TopicReader:
             await self._leave()
 
     async def hasten(self) -> None:
-        """End what a stop waits for."""
+        """End the messages that a stop waits for."""
         await asyncio.gather(*(line.end(0) for line in self._lines.values()))
 
     # In the thread of the consumer
@@ -126,8 +127,8 @@ class TopicReader:
         )
 
     def _pull(self) -> list[tuple[MessageLine | None, Message]]:
-        """At once where there is something: that, and what is there beside it. Each with its line
-        as it is now: with the next call its partition may move away, and even come back."""
+        """Poll a batch; returns at once with what is available. Each message comes with its current
+        line, because at the next call its partition may be revoked, or even assigned again."""
         pulled: list[tuple[MessageLine | None, Message]] = []
         while len(pulled) < BATCH:
             message = self._consumer.poll(0 if pulled else POLL_SECONDS)
@@ -144,7 +145,7 @@ class TopicReader:
         consumer.resume(partitions)  # they may have been paused when they were here before
 
     def _end_of(self, partition: TopicPartition) -> int | None:
-        """Where a drain ends."""
+        """Return the offset at which a drain ends."""
         if not self._drain:
             return None
         _, end = self._consumer.get_watermark_offsets(partition, timeout=ASK_SECONDS)
@@ -155,7 +156,7 @@ class TopicReader:
         self._commit_now(self._news(ended))
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Somebody else has them by now, and may have committed more."""
+        """Drop partitions that another member has taken over, and may have committed further."""
         log.warning("lost %d partitions to other consumers", len(partitions))
         self._in_loop(self._close(partitions, 0))
 
@@ -163,7 +164,7 @@ class TopicReader:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _commit_now(self, offsets: dict[Place, int]) -> None:
-        """What is not committed is read again, and known by then."""
+        """Commit synchronously. A message that is not committed is read again and recognized."""
         if not offsets:
             return
         try:
@@ -201,8 +202,8 @@ class TopicReader:
         return ended
 
     async def _control(self) -> None:
-        """Wait a moment for lines that are full. Those that stay so are paused, and let go on when
-        they have room: a pause makes the client drop what it has read ahead."""
+        """Wait briefly for full lines. Those that stay full are paused until they have room: a
+        pause makes the client drop its read-ahead."""
         full = [line for line in self._lines.values() if not line.paused]
         await _some_time([line.room.wait() for line in full if not line.room.is_set()])
         pause: list[TopicPartition] = []
@@ -234,7 +235,7 @@ class TopicReader:
         return self._member and all(line.at_end and line.idle for line in self._lines.values())
 
     def _news(self, lines: dict[Place, MessageLine]) -> dict[Place, int]:
-        """Offsets that are to be committed."""
+        """Offsets to commit."""
         found = {
             place: line.done
             for place, line in lines.items()
@@ -248,7 +249,7 @@ class TopicReader:
             await self._call(partial(self._consumer.commit, offsets=offsets, asynchronous=True))
 
     async def _leave(self) -> None:
-        """No more messages; those under way are stored, committed, and the group is told."""
+        """Stop reading: finish and commit the messages in progress, and leave the group."""
         await asyncio.gather(*(line.end(self._grace) for line in self._lines.values()))
         try:
             await self._call(self._commit_now, self._news(self._lines))
@@ -259,7 +260,7 @@ class TopicReader:
 
 
 async def _some_time(waits: Sequence[Awaitable[Any]]) -> None:
-    """Until all of them are over, but no longer than PAUSE_SECONDS."""
+    """Wait for all of them, at most PAUSE_SECONDS."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PAUSE_SECONDS):
             await asyncio.gather(*waits)

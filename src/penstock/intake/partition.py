@@ -9,19 +9,20 @@ from collections.abc import Awaitable, Callable
 from penstock.intake.record import MessageRecord
 
 Receive = Callable[[MessageRecord, asyncio.Event], Awaitable[None]]
-"""Returns once a message need not be read again. The event says that its line ends."""
+"""Processes a message; returns once it need not be read again. The event is set when its line
+ends."""
 FULL = 32
-"""Messages that wait, at which a line takes no more."""
+"""Waiting messages at which a line is full."""
 LOW = 8
-"""At which it does again."""
+"""Waiting messages at which a full line has room again."""
 
 
 class Left(Exception):
-    """A message was not begun, and its line ends: it is for whoever reads the partition next."""
+    """A message was not started before its line ended: the next reader of the partition gets it."""
 
 
 class MessageLine:
-    """Takes messages in order, each once the one before is done with, up to the offset `end`."""
+    """Processes messages in order, one at a time, up to the offset `end`."""
 
     def __init__(self, receive: Receive, end: int | None = None) -> None:
         self._receive = receive
@@ -33,7 +34,8 @@ class MessageLine:
         self._ending = asyncio.Event()
         self.paused = False
         self.at_end = False
-        """Of the partition, as far as Kafka has told, or of what is to be read of it."""
+        """Whether the end was reached: of the partition, as far as Kafka has reported, or of a
+        drain."""
         self.done: int | None = None
         """The offset after the last message that need not be read again."""
         self._task = asyncio.create_task(self._work(), name="penstock-intake-line")
@@ -51,7 +53,7 @@ class MessageLine:
         return not self._waiting
 
     def check(self) -> None:
-        """Raises what has ended it."""
+        """Raise the exception that ended the line, if any."""
         if self._task.done() and not self._task.cancelled():
             self._task.result()
 
@@ -72,8 +74,8 @@ class MessageLine:
                 self.room.set()
 
     async def end(self, grace: float) -> None:
-        """Let the message under way be stored, for so many seconds; those that wait are left for
-        whoever reads the partition next."""
+        """End the line: let the message in progress be stored within `grace` seconds, and leave the
+        waiting ones to the next reader of the partition."""
         self._ending.set()
         self._arrived.set()
         await asyncio.wait([self._task], timeout=grace)

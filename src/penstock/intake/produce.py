@@ -1,8 +1,8 @@
 """Publishes uploads that a server has accepted to a topic, whose readers enqueue their jobs.
 
-The document and its original are stored by then, and the message only names them. So a message that
-is lost or comes twice does no harm: workers enqueue in the end what nobody has begun, and no job is
-there twice.
+By then the document and its original are stored, and the message only names them. So a lost or
+repeated message does no harm: workers eventually enqueue what nobody has started, and no job exists
+twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.model.job import Priority
 log = logging.getLogger("penstock.intake")
 
 AWAY_SECONDS = 30.0
-"""For so long Kafka is not tried again after it was away: callers wait for it."""
+"""How long Kafka is not tried again after a failure, because callers wait for it."""
 
 
 class UploadProducer:
@@ -38,7 +38,8 @@ class UploadProducer:
         self._away_until = 0.0
 
     async def __call__(self, document: Document, priority: Priority) -> bool:
-        """Whether it was passed on. Where Kafka is away, its job is for the caller to enqueue."""
+        """Publish a document; returns whether that worked. If not, the caller has to enqueue its
+        job."""
         ref = document.ref
         message = {
             "kind": "ingest",

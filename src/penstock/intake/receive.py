@@ -47,9 +47,9 @@ log = logging.getLogger("penstock.intake")
 
 TENANT_LIMIT = 240
 UNEXPECTED = 3
-"""Tries at a message that fails for a reason nobody has thought of."""
+"""Attempts at a message that fails with an unexpected error."""
 DEGRADED = 3
-"""Failures of one message in a row, after which it is said."""
+"""Consecutive failures of one message after which it is logged."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class MessageCounts:
 
     stored: int = 0
     duplicates: int = 0
-    """Carried out before."""
+    """Processed before."""
     dead_letters: int = 0
 
     def as_dict(self) -> dict[str, int]:
@@ -66,21 +66,20 @@ class MessageCounts:
 
 
 class Broker(Protocol):
-    """Kafka as the receiver of one message uses it. Raises Unavailable where it cannot be
-    reached."""
+    """Kafka, as the receiver of a message uses it. Raises Unavailable if it is unreachable."""
 
     async def origin(self, record: MessageRecord) -> str:
-        """The cluster and topic it is in, by ids that nothing else ever has."""
+        """Return the cluster and topic of a message, by ids that are never reused."""
         ...
 
     async def bury(self, record: MessageRecord, refused: MessageRefused, key: str) -> None:
-        """Publish it to the dead-letter topic; returns once that has it."""
+        """Publish a message to the dead-letter topic; returns once it is stored there."""
         ...
 
 
 class Receiver:
-    """Stores what messages ask for. Make it before the app is opened: it lets the app use what that
-    needs."""
+    """Stores the requests of messages. Create it before the app is opened: it adds the services
+    that it needs."""
 
     def __init__(self, app: Penstock, config: KafkaConfig, broker: Broker) -> None:
         self._app = app
@@ -96,9 +95,9 @@ class Receiver:
             app.use("research", "keys")
 
     async def receive(self, record: MessageRecord, ending: asyncio.Event) -> None:
-        """Returns once the message need not be read again. Whatever cannot be reached is tried
-        for ever; ConfigError and QueueUnusable are for a person. Left if it waits for room in the
-        queue while its line ends."""
+        """Process a message; returns once it need not be read again. Retries for ever while
+        something is unreachable; ConfigError and QueueUnusable need a person. Raises Left if its
+        line ends while it waits for room in the queue."""
         holder, unexpected, wait = new_id(), 0, Wait(record)
         pause = self._app.config.engine.reconnect_first_seconds
         while True:
@@ -144,7 +143,7 @@ class Receiver:
         return named or self._config.tenant
 
     async def _room(self, tenant: str, ending: asyncio.Event) -> None:
-        """Wait while the queue is full. Meanwhile the partition's line fills, and is paused."""
+        """Wait while the queue is full. Meanwhile the partition's line fills up and is paused."""
         while await self._depth.full(tenant) is not None:
             if ending.is_set():
                 raise Left
@@ -160,7 +159,8 @@ class Receiver:
     async def _store(
         self, request: Request, tenant: str, key: str, record: MessageRecord, holder: str
     ) -> bool:
-        """Whether this was the first time. What the library refuses is Refused."""
+        """Store a request; returns whether it was new. Raises MessageRefused if a service rejects
+        it."""
         tenant_view = TenantView(self._app, tenant)
         if isinstance(request, JobRequest):
             return await _enqueue(tenant_view, request, key, holder)
@@ -196,8 +196,8 @@ class Receiver:
 
 
 class Wait:
-    """Logs what keeps a message from being stored, once it lasts. For each message by itself: what
-    other partitions store must not hide that this one stands still."""
+    """Logs why a message cannot be stored, once that lasts. One per message: progress in other
+    partitions must not hide that this one is stuck."""
 
     def __init__(self, record: MessageRecord) -> None:
         self._place = record.place
@@ -238,7 +238,7 @@ async def _carry_out(
     made: str,
     buckets: Sequence[BucketAddress],
 ) -> None:
-    """`made` is the id of what is made; the same whenever the message is carried out again."""
+    """Execute a request. `made` is the id of what it creates, the same in every attempt."""
     tenant = tenant_view.tenant
     match request:
         case DocumentRequest():

@@ -12,8 +12,8 @@ ID_LIMIT = 200
 
 
 class MessageRefused(PenstockError):
-    """A message that cannot be carried out, however often it is tried. `reason` is a word for
-    programs; the text is for people, and may quote the message."""
+    """A message that can never be processed. `reason` is a code for programs; `detail` is for
+    people, and may quote the message."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason, detail)
@@ -30,23 +30,24 @@ class MessageRecord:
     partition: int
     offset: int
     timestamp: int
-    """Milliseconds since 1970; -1 where it has none."""
+    """Milliseconds since 1970; -1: none."""
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] | None = ()
-    """None: they cannot be read."""
+    """None: unreadable."""
 
     @property
     def place(self) -> str:
         return f"{self.topic}[{self.partition}]@{self.offset}"
 
     def header(self, name: str) -> bytes | None:
-        """The last of that name: who passes a message on adds theirs behind."""
+        """Return the last header of that name: whoever forwards a message appends theirs."""
         found = [value for given, value in self.headers or () if given == name]
         return found[-1] if found else None
 
     def text_header(self, name: str, most: int) -> str | None:
-        """None where there is none; Refused where it is no name."""
+        """Return a header as text, or None. Raises MessageRefused if it is not printable or too
+        long."""
         value = self.header(name)
         if value is None:
             return None
@@ -59,19 +60,19 @@ class MessageRecord:
         return text
 
     def digest(self) -> str:
-        """Of what it says."""
+        """Hash of the content."""
         return hashlib.sha256(self.value or b"").hexdigest()
 
 
 def identity(record: MessageRecord, origin: str) -> str:
-    """What is the same whenever the same message is read, and different for every other: its
-    `message-id`, or else its position."""
+    """Return the identity of a message, the same whenever it is read: its `message-id`, or else its
+    position."""
     given = record.text_header(MESSAGE_ID, ID_LIMIT)
     return position(record, origin) if given is None else f"id:{given}"
 
 
 def position(record: MessageRecord, origin: str) -> str:
-    """Where a message stands. `origin` names its cluster and topic.
+    """Return the position of a message. `origin` names its cluster and topic.
 
     Time and content are part of it: a topic that was made again counts its offsets from 0, and of
     that one may learn late, or from an old broker never.

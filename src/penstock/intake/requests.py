@@ -26,7 +26,7 @@ PriorityName = Literal["high", "medium", "low"]
 
 
 class IntakeRequest(BaseModel):
-    """A name nobody knows is a mistake, and so is a value of another type."""
+    """Base of requests: unknown fields and values of the wrong type are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -45,7 +45,7 @@ class DocumentRequest(IntakeRequest):
 
 
 class IngestRequest(IntakeRequest):
-    """Enqueue the job of a document that was accepted, as the server passes it on (`produce`)."""
+    """Enqueue the job of an accepted document; published by the server (`produce`)."""
 
     kind: Literal["ingest"]
     id: Name
@@ -56,7 +56,7 @@ class IngestRequest(IntakeRequest):
 
 
 class DeleteRequest(IntakeRequest):
-    """Remove a document; harmless where there is none."""
+    """Delete a document; no error if there is none."""
 
     kind: Literal["delete"]
     id: Name
@@ -64,7 +64,7 @@ class DeleteRequest(IntakeRequest):
 
 
 class SearchRequest(IntakeRequest):
-    """A research task of its own."""
+    """Create a research task."""
 
     kind: Literal["search"]
     question: Annotated[str, StringConstraints(min_length=1, max_length=QUESTION_LIMIT)]
@@ -77,7 +77,7 @@ class SearchRequest(IntakeRequest):
 
 
 class JobRequest(IntakeRequest):
-    """A job of one's own."""
+    """Enqueue a job."""
 
     kind: Literal["job"]
     job: Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
@@ -97,7 +97,7 @@ KINDS: dict[str, type[Request]] = {
 
 
 def read(record: MessageRecord, accept: Collection[str], most_bytes: int) -> Request:
-    """What a message asks for. Refused says why nothing can be made of it, and quotes nothing."""
+    """Parse the request of a message. MessageRefused says what is wrong, without quoting it."""
     if record.headers is None:
         raise MessageRefused("header", "the name of a header is not UTF-8")
     if record.value is None:

@@ -26,7 +26,7 @@ RETRY_SECONDS = 1.0
 
 
 class Kafka:
-    """See `receive.Broker`."""
+    """Implements `receive.Broker`."""
 
     def __init__(self, topics: Topics, dead_letters: DeadLetterTopic) -> None:
         self._topics = topics
@@ -40,7 +40,7 @@ class Kafka:
 
 
 class KafkaIntake:
-    """Reads topics into an app; make it before the app is opened, run it after."""
+    """Reads topics into an app. Create it before the app is opened, run it after."""
 
     def __init__(self, app: Penstock, config: KafkaConfig) -> None:
         if not config.topics:
@@ -69,7 +69,7 @@ class KafkaIntake:
             await asyncio.gather(purging, return_exceptions=True)
 
     async def _purge(self) -> None:
-        """Forget messages that were carried out long ago."""
+        """Delete the records of old messages."""
         while self._purges:
             try:
                 before = self._app.queue.now() - self._app.config.server.idempotency_seconds
@@ -80,8 +80,8 @@ class KafkaIntake:
 
 
 async def redrive_all(config: KafkaConfig, stop: asyncio.Event) -> RepublishResult:
-    """Publish what is in the dead-letter topic to the topics it came from; each dead letter once,
-    however often this is done. A message that is still wrong comes back."""
+    """Publish the messages in the dead-letter topic to the topics they came from; each once,
+    however often this is run. A message that is still invalid comes back."""
     if not config.topics:
         raise ConfigError("say which topics are read: intake.kafka.topics")
     given = options(config)

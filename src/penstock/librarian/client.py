@@ -24,12 +24,13 @@ from penstock.telemetry import tracing
 SEARCH = f"/{pb.DESCRIPTOR.services_by_name['Librarian'].full_name}/Search"
 CONNECT_SECONDS = 5.0
 RECONNECT_SECONDS = 1.0
-"""At most between two tries to connect: the breaker of the lane says how often it is tried."""
+"""Maximum delay between two attempts to connect; the lane's breaker decides how often that
+happens."""
 
 
 class RemoteLibrarian:
-    """See `penstock.ports.librarian.Librarian`. Each search takes a permit in the lane
-    `librarian`; the requests of the search itself are made with permits of the service."""
+    """Implements `penstock.ports.librarian.Librarian`. Each search takes a permit in the lane
+    `librarian`; the requests of the search itself take permits in the service."""
 
     lane = LANE
 
@@ -49,9 +50,9 @@ class RemoteLibrarian:
             self._channel = None
 
     async def check(self, seconds: float) -> None:
-        """Unavailable where the service is not ready to search, AuthenticationError where it
-        refuses the token. It searches nothing: an errand that is none is refused as such, once the
-        token is accepted."""
+        """Raise Unavailable if the service is not ready, AuthenticationError if it rejects the
+        token. Nothing is searched: an empty errand is rejected as invalid once the token is
+        accepted."""
         search = self._search()
         assert self._channel is not None
         health = health_pb2_grpc.HealthStub(self._channel)
@@ -65,7 +66,7 @@ class RemoteLibrarian:
                 raise own(error, self._address) from error
 
     async def search(self, asking: ProviderContext, errand: Errand) -> AsyncGenerator[Round, None]:
-        """The rounds as they come. At the deadline it ends with what has come."""
+        """Yield rounds as they arrive. Ends at the deadline with those that have."""
         message = errand_message(errand)
         came: asyncio.Queue[Round | None] = asyncio.Queue()
         # A task of its own: the permit has a time limit, and must not be held across a `yield`.
@@ -104,7 +105,7 @@ class RemoteLibrarian:
     async def _follow(
         self, call: grpc.aio.UnaryStreamCall, errand: Errand, came: asyncio.Queue[Round | None]
     ) -> PenstockError | None:
-        """Read a call to its end; what the service has trouble with, if anything."""
+        """Read a call to its end; returns the service's problem, if any."""
         heard = False
         try:
             greeting = await call.initial_metadata()

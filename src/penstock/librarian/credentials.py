@@ -14,12 +14,13 @@ from penstock.model.librarian import LibrarianConfig
 
 HEADER = "authorization"
 HEALTH = "/grpc.health.v1.Health/"
-"""Asked by programs that have no token, and tells nothing but whether the service is ready."""
+"""Callable without a token; it only tells whether the service is ready."""
 SYSTEM = "system"
 
 
 def token_of(config: LibrarianConfig) -> str | None:
-    """The token, if one is configured. ConfigError where its variable is not set, or cannot be."""
+    """Return the token, if one is configured. Raises ConfigError if its variable is unset or
+    invalid."""
     variable = config.token_variable
     if variable is None:
         return None
@@ -30,7 +31,7 @@ def token_of(config: LibrarianConfig) -> str | None:
 
 
 def server_credentials(config: LibrarianConfig) -> grpc.ServerCredentials | None:
-    """None: in plain text."""
+    """Load the certificate; None: no encryption."""
     if config.tls_certificate is None or config.tls_key is None:
         return None
     pair = (_read("tls_key", config.tls_key), _read("tls_certificate", config.tls_certificate))
@@ -38,7 +39,7 @@ def server_credentials(config: LibrarianConfig) -> grpc.ServerCredentials | None
 
 
 def channel_credentials(config: LibrarianConfig) -> grpc.ChannelCredentials | None:
-    """None: in plain text."""
+    """Load the trusted authorities; None: no encryption."""
     if config.tls_authority is None:
         return None
     if config.tls_authority == SYSTEM:
@@ -54,7 +55,7 @@ def _read(key: str, name: str) -> bytes:
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
-    """Refuses calls without the token, before anything of them is read."""
+    """Rejects calls without the token, before reading anything of them."""
 
     def __init__(self, token: str) -> None:
         self._wanted = f"Bearer {token}".encode()

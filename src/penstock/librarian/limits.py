@@ -10,15 +10,15 @@ from penstock.model.answer import Evidence, Round
 from penstock.ports.librarian import MAX_ROUNDS, Errand
 
 MESSAGE_BYTES = 4 * 1024 * 1024
-"""One errand, or one round."""
+"""Maximum size of an errand or a round."""
 MAX_CHARACTERS = 100_000
-"""Of one text."""
+"""Maximum length of a text."""
 MAX_ITEMS = 1000
-"""Of one list."""
+"""Maximum length of a list."""
 
 
 def check_errand(errand: Errand) -> None:
-    """ValidationError where it cannot be run."""
+    """Raise ValidationError if the errand cannot be run."""
     if not errand.tenant:
         raise ValidationError("an errand needs a tenant")
     if not errand.question.strip():
@@ -33,7 +33,7 @@ def check_errand(errand: Errand) -> None:
 
 
 def check_round(turn: Round) -> None:
-    """ValidationError where it is none that a librarian promises."""
+    """Raise ValidationError if a librarian could not have sent the round."""
     if not 1 <= turn.number <= MAX_ROUNDS:
         raise ValidationError(f"there is no round {turn.number}")
     _list("queries", turn.queries)

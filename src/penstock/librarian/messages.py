@@ -15,7 +15,7 @@ Message = TypeVar("Message", pb.Errand, pb.Round)
 
 
 def errand_message(errand: Errand) -> pb.Errand:
-    """Without its end: the deadline of the call says that."""
+    """Encode an errand, without its end, which is the deadline of the call."""
     check_errand(errand)
     return _made("the errand", lambda: _errand_message(errand))
 

@@ -29,16 +29,17 @@ log = logging.getLogger("penstock.librarian")
 SERVICE = pb.DESCRIPTOR.services_by_name["Librarian"].full_name
 NAME = f"{SERVICE}/Search"
 MAX_SECONDS = 600.0
-"""A search takes no longer, whatever its caller's deadline is."""
+"""Maximum duration of a search, whatever the caller's deadline."""
 LAST_WORD_SECONDS, LAST_WORD_SHARE = 0.25, 0.1
-"""A search ends this much before its deadline, so that its last round still gets to the caller."""
+"""How long before its deadline a search ends, so that its last round still reaches the caller."""
 HEALTH_SECONDS = 2.0
-"""Between two looks at whether the service could search."""
+"""Interval between health checks."""
 MORE_CALLS = 32
-"""Besides searches: of health, and those that are told that the service is full."""
+"""Calls in addition to searches: health checks, and callers that are told that the service is
+full."""
 
 AskingFor = Callable[[str, float], ProviderContext]
-"""For a tenant, until a time on the queue's clock."""
+"""Context for a tenant, until a time on the queue's clock."""
 
 
 class LibrarianServing:
@@ -49,7 +50,7 @@ class LibrarianServing:
         self._server = server
 
     async def hasten(self) -> None:
-        """Wait for no search any more."""
+        """Stop waiting for searches."""
         await self._server.stop(0)
 
 
@@ -61,9 +62,8 @@ async def serving(
     ready: Callable[[], Awaitable[None]],
     config: LibrarianConfig,
 ) -> AsyncIterator[LibrarianServing]:
-    """Serve for as long as the block lasts. Then no call is accepted, and those under way may
-    finish for a while. `ready` raises what keeps the service from searching.
-    ConfigError where it cannot listen."""
+    """Serve inside the block. After it, no calls are accepted, and those in progress may finish for
+    a while. `ready` raises if the service cannot search. Raises ConfigError if it cannot listen."""
     server = _server(config)
     searches = Searches(librarian, asking, now, config.max_searches)
     handler = grpc.unary_stream_rpc_method_handler(
@@ -89,7 +89,7 @@ async def serving(
 
 
 class Searches:
-    """The calls under way."""
+    """The calls in progress."""
 
     def __init__(
         self, librarian: Librarian, asking: AskingFor, now: Callable[[], float], most: int
@@ -101,7 +101,7 @@ class Searches:
         self._running = 0
 
     async def search(self, message: pb.Errand | None, context: grpc.aio.ServicerContext) -> None:
-        """One call. It is cancelled, and the search with it, when its caller is gone."""
+        """Handle one call. It is cancelled, and the search with it, when the caller disconnects."""
         asking: ProviderContext | None = None
         try:
             if self._running >= self._most:
@@ -129,7 +129,7 @@ class Searches:
     def _errand(
         self, message: pb.Errand | None, context: grpc.aio.ServicerContext
     ) -> tuple[Errand, float]:
-        """What is asked for, and for how many seconds at most."""
+        """Return the errand, and its time limit in seconds."""
         left = context.time_remaining()
         if left is None:
             raise ValidationError("a search needs a deadline")
@@ -148,7 +148,8 @@ def _message(turn: Round) -> pb.Round:
 
 
 def _errand(data: bytes) -> pb.Errand | None:
-    """None: no errand. An error here would be told as one of the service."""
+    """Decode an errand; None if invalid. An exception here would be reported as an error of the
+    service."""
     try:
         errand: pb.Errand = pb.Errand.FromString(data)
         return errand
@@ -198,7 +199,7 @@ def _listen(server: grpc.aio.Server, config: LibrarianConfig) -> str:
 
 
 async def _watch(reports: health.aio.HealthServicer, ready: Callable[[], Awaitable[None]]) -> None:
-    """Keep the health that is told in step with whether a search could be made."""
+    """Update the reported health: whether searches are possible."""
     was: int | None = None
     while True:
         status, trouble = health_pb2.HealthCheckResponse.SERVING, ""

@@ -1,7 +1,7 @@
 """Maps errors of a search to gRPC statuses, and back.
 
-A lane in trouble behind the librarian, such as that of a model, is not the librarian's own trouble:
-whoever asks learns which lane it was, as if it had searched by itself.
+A problem of a lane behind the librarian, such as that of a model, is not the librarian's own: the
+caller learns which lane it was, as if it had searched itself.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ log = logging.getLogger("penstock.librarian")
 
 KEY = "penstock-trouble-bin"
 HEARD = "penstock-heard"
-"""Sent by the service as soon as it begins: a deadline that passes after this word is that of a
-search, one that passes before it has met nobody."""
+"""Metadata sent by the service as it starts: a deadline that passes after it is that of a search;
+before it, the service was not reached."""
 FULL_SECONDS = 1.0
-"""After which whoever found the service full may come back."""
+"""When a caller that found the service full may retry."""
 
 
 class ServiceFull(PenstockError):
-    """The service has as many searches as it takes."""
+    """The service runs its maximum of searches."""
 
 
 class CallFailure(NamedTuple):
@@ -48,8 +48,8 @@ class CallFailure(NamedTuple):
 
 
 def ending_of(error: Exception, lane: str | None, now: float) -> CallFailure:
-    """What the service says of an error, which happened in that lane. Bugs are logged here, and
-    named by their type only."""
+    """Map an error that happened in `lane` to a gRPC status. Bugs are logged here, and named only
+    by their type."""
     message = str(error)
     match error:
         case ValidationError():
@@ -84,7 +84,7 @@ def ending_of(error: Exception, lane: str | None, now: float) -> CallFailure:
 
 
 def behind(error: grpc.aio.AioRpcError, now: float) -> PenstockError | None:
-    """The trouble of a lane behind the librarian, or None where it is its own."""
+    """Return the problem of a lane behind the librarian; None if it is the librarian's own."""
     trouble = _trouble(error)
     if trouble is None or trouble.kind == pb.Trouble.FULL:
         return None
@@ -103,7 +103,7 @@ def behind(error: grpc.aio.AioRpcError, now: float) -> PenstockError | None:
 
 
 def own(error: grpc.aio.AioRpcError, address: str) -> PenstockError:
-    """The trouble of the librarian itself, as whoever asks raises it under its permit."""
+    """Return the librarian's own problem, as the caller raises it under its permit."""
     where = f"librarian {address}: {error.details() or error.code().name}"
     trouble = _trouble(error)
     match error.code():

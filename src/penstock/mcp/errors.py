@@ -43,9 +43,9 @@ ADVICE: dict[type[PenstockError], str] = {
     DocumentTooLarge: "; send less at a time",
     MissingExtra: ", where the server runs",
 }
-"""What a model can do about an error, behind its message."""
+"""Advice for a model, appended to the message of an error."""
 NAMED = 3
-"""Mistakes that are told of one call."""
+"""Maximum mistakes reported for one call."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,7 +64,7 @@ class ToolFailure:
 
 
 class CallRefused(Exception):
-    """Raised by tools, and for them: this call is answered with that failure."""
+    """Raised by tools, and on their behalf: the call ends with that failure."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -72,7 +72,8 @@ class CallRefused(Exception):
 
 
 def failure_of(tool: str, error: BaseException) -> ToolFailure:
-    """How an error is told. What no caller could have caused is logged, and only its type told."""
+    """Convert an error to a failure. Errors that no caller could have caused are logged, and only
+    their type is reported."""
     match error:
         case CallRefused():
             return error.failure
@@ -93,8 +94,8 @@ def failure_of(tool: str, error: BaseException) -> ToolFailure:
 
 
 async def in_protocol(work: Awaitable[T], missing: str, **data: str) -> T:
-    """What `work` gives. What goes wrong is told as an error of the protocol: outside of tools
-    there is nothing else to tell it with. `missing` is said of what is not there."""
+    """Await `work`; errors become errors of the protocol, since outside of tools there is nothing
+    else. `missing` is the message if something is not found."""
     try:
         return await work
     except MCPError:
@@ -121,7 +122,8 @@ def _of_ours(error: PenstockError) -> ToolFailure | None:
 
 
 def _mistakes(error: InvalidArguments) -> str:
-    """What is wrong with which argument; not the value, which may be anything and of any size."""
+    """Describe which arguments are wrong, without their values, which may be anything of any
+    size."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found]
     more = "" if len(told) <= NAMED else f"; and {len(told) - NAMED} more"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class Endpoint:
-    """Answers requests. It keeps nothing between two of them: new clients have no sessions, and old
-    ones are given none, so any server may answer the next."""
+    """Handles requests. It is stateless: new clients have no sessions, and old ones are given none,
+    so any server may handle the next request."""
 
     def __init__(self, server: PenstockMCP, most_bytes: int) -> None:
         server.streamable_http_app(
@@ -30,7 +30,7 @@ class Endpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Requests can be answered for as long as the block lasts; once."""
+        """Accept requests inside the block; can be entered once."""
         ready, over = asyncio.Event(), asyncio.Event()
 
         async def run() -> None:

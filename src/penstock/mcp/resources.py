@@ -38,16 +38,16 @@ from penstock.wire.tasks import TaskLine
 TASKS = "penstock://tasks/"
 PAGES = "penstock://pages/"
 LISTED = 50
-"""Resources in one page of the list."""
+"""Resources per page of the list."""
 MAX_CHARACTERS = 200_000
-"""Of one resource: what is longer is cut, and says so."""
+"""Maximum characters of one resource; longer ones are truncated, and say so."""
 MARKDOWN = "text/markdown"
 PLAIN = "text/plain"
 TASK_PAGE = "t"
 DOCUMENT_PAGE = "d"
-"""How a cursor begins: tasks are listed first, then documents."""
+"""Prefix of a cursor: tasks are listed first, then documents."""
 PLACES = {TASK_PAGE: re.compile("(?:[0-9a-f]{32})?"), DOCUMENT_PAGE: re.compile("[0-9]{0,18}")}
-"""What follows: the last id, or the last generation."""
+"""The rest of a cursor: the last id, or the last generation."""
 
 IntakeRequest = ServerRequestContext[McpServices, Any]
 
@@ -96,7 +96,7 @@ async def _tenant_view(ctx: IntakeRequest) -> ToolView:
 
 
 async def _page(tenant_view: ToolView, cursor: str | None) -> ListResourcesResult:
-    """One page of the list: tasks, or after the last of them documents."""
+    """List one page: tasks, or after the last of them documents."""
     kind, after = (TASK_PAGE, "") if cursor is None else (cursor[:1], cursor[1:])
     if kind not in PLACES or not PLACES[kind].fullmatch(after):
         raise ValidationError("cursor is that of the page before")
@@ -147,7 +147,7 @@ def _document(document: Document) -> Resource:
 
 
 async def _contents(tenant_view: ToolView, uri: str) -> TextResourceContents:
-    """All that a resource holds. Most of it was written by others, so it is fenced."""
+    """Read a resource. Most of it is untrusted, so it is fenced."""
     if uri.startswith(TASKS):
         text = await tenant_view.research.export(
             _part(uri.removeprefix(TASKS)), tenant=tenant_view.tenant
@@ -171,7 +171,7 @@ async def _contents(tenant_view: ToolView, uri: str) -> TextResourceContents:
 
 
 def _part(encoded: str) -> str:
-    """What a part of an address names. What cannot be a name names nothing."""
+    """Decode a part of the URI. Raises DocumentNotFound if it cannot be a name."""
     name = unquote(encoded)
     if not name or storable(name) != name:
         raise DocumentNotFound(encoded)
@@ -183,4 +183,4 @@ RESOURCES: dict[str, tuple[type[RequestParams], Callable[[Any, Any], Awaitable[B
     "resources/templates/list": (PaginatedRequestParams, _templates),
     "resources/read": (ReadResourceRequestParams, _read),
 }
-"""The protocol's methods, and what is done."""
+"""Handlers of the protocol's methods."""

@@ -1,5 +1,5 @@
-"""The MCP server, put together around an app. One object serves clients of both eras, the
-handshake of 2025-11-25 and the single requests of 2026-07-28, on any transport."""
+"""The MCP server of an app. One object serves clients of both protocol versions, the handshake of
+2025-11-25 and the single requests of 2026-07-28, on any transport."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ FRESH_MS = 300_000
 
 
 class PenstockMCP(MCPServer[McpServices]):
-    """Tools whose errors are told as codes and sentences, whatever raised them."""
+    """An MCP server whose tools report all errors as codes and sentences."""
 
     def __init__(
         self, service: McpServices, tools: Sequence[Tool] = (), work: Sequence[TaskWork] = ()
     ) -> None:
-        """`tools` beside our own, and what they begin."""
+        """`tools` are added to our own, with the work that they start."""
 
         @asynccontextmanager
         async def lifespan(_: MCPServer[McpServices]) -> AsyncIterator[McpServices]:
@@ -109,7 +109,7 @@ class PenstockMCP(MCPServer[McpServices]):
 
 
 def _texts(arguments: dict[str, Any]) -> Iterator[str]:
-    """All that is text in what was given, however deep."""
+    """Collect all strings in a value, at any depth."""
     ahead: list[Any] = [arguments]
     while ahead:
         match ahead.pop():

@@ -1,8 +1,8 @@
 """MCP on standard input and output: one message per line.
 
-The SDK has a transport for this too. It cannot be told to stop while it waits for a line, and when
-the input ends it drops what it is working on. Here both end the same way: no more is read, waits
-are over, and what was asked is answered.
+The SDK has a transport for this too, but it cannot be stopped while it waits for a line, and at the
+end of the input it drops requests in progress. Here both end the same way: reading stops, waits
+end, and pending requests are answered.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from penstock.mcp.waiting import Stopping
 log = logging.getLogger("penstock.mcp")
 
 MAX_BYTES = 4_000_000
-"""Of one message."""
+"""Maximum size of one message."""
 ANSWER_SECONDS = 5.0
-"""How long what was asked before the end may take to be answered."""
+"""Time for pending requests to be answered after the input ends."""
 READ_BYTES = 65_536
 AHEAD = 100
-"""Lines that are read before they are looked at."""
+"""Lines to read ahead."""
 
 
 class Pipes:
-    """Standard input and output, for the protocol alone: whatever else in this process prints goes
-    to stderr, and neither it nor a child of it reads what is not meant for it."""
+    """Standard input and output, reserved for the protocol: everything else that this process
+    prints goes to stderr, and neither it nor its children read from the input."""
 
     def __init__(self) -> None:
-        """ConfigError where they are closed."""
+        """Raises ConfigError if they are closed."""
         try:
             self.incoming, self.outgoing = (
                 fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3) for stream in (0, 1)
@@ -104,7 +104,8 @@ class Stdio:
         asking: MemoryObjectSendStream[SessionMessage | Exception],
         answering: MemoryObjectSendStream[SessionMessage],
     ) -> None:
-        """Hand on what comes in. At its end, or when told to stop, wait for the last answers."""
+        """Pass on incoming messages. At the end of the input, or on a stop, wait for the last
+        replies."""
         async with asking, answering:
             while (line := await self._stopping.unless(self._lines.get())) is not None:
                 self._room.release()
@@ -137,7 +138,7 @@ class Stdio:
                 self._note(message)
 
     def _note(self, message: JSONRPCMessage) -> None:
-        """Keep count of what is still to be answered."""
+        """Track which requests are still unanswered."""
         match message:
             case JSONRPCRequest():
                 self._unanswered.add(message.id)
@@ -154,7 +155,7 @@ class Stdio:
 
 
 def _lines(stream: int) -> Iterator[bytes]:
-    """Of one that is too long, only enough is kept to tell."""
+    """Read lines, keeping only the beginning of one that is too long."""
     rest = b""
     while part := os.read(stream, READ_BYTES):
         *whole, rest = (rest + part).split(b"\n")
@@ -165,7 +166,7 @@ def _lines(stream: int) -> Iterator[bytes]:
 
 
 def _message(line: bytes) -> JSONRPCMessage | None:
-    """What a line says; what is wrong with it, if it is no message; None for an empty one."""
+    """Parse a line; returns the problem if it is not a message, None if it is empty."""
     if not line.strip():
         return None
     if len(line) > MAX_BYTES:

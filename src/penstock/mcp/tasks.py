@@ -1,7 +1,6 @@
 """The Tasks extension of the protocol.
 
-A client that takes tasks is told of one instead of being kept waiting for what a tool has begun,
-and asks how it stands.
+A client that supports tasks gets one instead of waiting for a tool's work, and polls its status.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
 
 MISSING = "there is no such task"
-"""One's own that is gone and another tenant's look the same."""
+"""A missing task and another tenant's look the same."""
 
 IntakeRequest = ServerRequestContext[McpServices, Any]
 T = TypeVar("T")
@@ -42,7 +41,7 @@ class Update(NamedTask):
 
 
 class TasksExtension(Extension):
-    """On both transports, for clients of the era that has it."""
+    """The extension on both transports, for clients of the protocol version that has it."""
 
     identifier = TASKS
 
@@ -60,7 +59,7 @@ class TasksExtension(Extension):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: IntakeRequest, call_next: CallNext
     ) -> HandlerResult:
-        """A result that names a task becomes that task. What it stands for is durable by now."""
+        """Replace a result that names a task by that task. The work behind it is durable by now."""
         result = await call_next(ctx)
         if not isinstance(result, CallToolResult) or TASK not in (result.meta or {}):
             return result
@@ -111,8 +110,8 @@ def _giving(work: TaskWork, given: dict[str, Any]) -> Callable[[ToolView, str], 
 
 
 def _check_header(ctx: IntakeRequest, task_id: str) -> None:
-    """Over HTTP the task is named in a header too, for who routes requests; the SDK looks at those
-    of the core's methods only."""
+    """Check the header that names the task over HTTP, for proxies that route by it; the SDK checks
+    only the core's methods."""
     headers = getattr(ctx.request, "headers", None)
     if headers is not None and decode_header_value(headers.get(MCP_NAME_HEADER)) != task_id:
         said = f"the header {MCP_NAME_HEADER} is to be the taskId of the request"

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TASKS = "io.modelcontextprotocol/tasks"
-"""The extension whose clients take tasks."""
+"""Name of the extension for tasks."""
 
 
 async def admit_all(tenant: str) -> None:
-    """For who has no limit to what is queued."""
+    """Admit everything: there is no limit on queued work."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,12 +36,13 @@ class McpServices:
 
     app: Penstock
     caller_of: Callable[[Any], Caller]
-    """Who makes an HTTP request; on stdio there is none, and the caller is always the same."""
+    """Returns the caller of an HTTP request; on stdio there is none, and the caller is always the
+    same."""
     stopping: Stopping
     admit: Callable[[str], Awaitable[None]] = admit_all
-    """Raises Refused where there is no room for more work of a tenant."""
+    """Raises CallRefused if a tenant has no room for more work."""
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Around every wait, for who counts them."""
+    """Context manager around every wait, to count them."""
 
 
 class ToolView(TenantView):
@@ -49,25 +50,26 @@ class ToolView(TenantView):
         super().__init__(service.app, caller.tenant)
         self.caller = caller
         self.tasks = tasks
-        """Whether the client takes an MCP task for what is not done yet, and asks by itself."""
+        """Whether the client accepts an MCP task for unfinished work, and polls it."""
         self._service = service
 
     async def admit(self) -> None:
-        """Before anything is made: Refused where the queue is full."""
+        """Raise CallRefused if the queue is full; call it before anything is created."""
         await self._service.admit(self.tenant)
 
     async def unless_stopping(self, wait: Awaitable[T]) -> T | None:
-        """What is waited for; None when the server is told to stop first."""
+        """Await `wait`; None if the server is told to stop first."""
         with self._service.waiting():
             return await self._service.stopping.unless(wait)
 
     def patience(self, asked: float) -> float:
-        """How long a tool waits. Not at all, where the client takes a task instead."""
+        """How long a tool waits: not at all if the client accepts a task instead."""
         return 0.0 if self.tasks else min(asked, MAX_WAIT)
 
 
 def tenant_view_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyScope) -> ToolView:
-    """Refused where the caller lacks one of the scopes; without any they were asked for before."""
+    """Return the caller's view; raises CallRefused if the caller lacks one of the scopes. Without
+    any, they were checked before."""
     caller = asked.lifespan_context.caller_of(asked.request)
     for scope in scopes:
         if (lacks := caller.lacks(scope)) is not None:
@@ -76,7 +78,8 @@ def tenant_view_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyS
 
 
 def takes_tasks(asked: ServerRequestContext[McpServices, Any]) -> bool:
-    """The extension is one of the new era; there each request tells what its client can do."""
+    """Whether the client accepts tasks. Only the new protocol version has them, and there each
+    request lists the client's capabilities."""
     if asked.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return False
     declared = asked.session.client_capabilities
@@ -101,4 +104,4 @@ async def _asking(context: Context[McpServices, Any]) -> ToolView:
 ReadAccess = Annotated[ToolView, Resolve(_reading)]
 WriteAccess = Annotated[ToolView, Resolve(_writing)]
 AskAccess = Annotated[ToolView, Resolve(_asking)]
-"""Has something made of what is stored, and is told it."""
+"""Access for tools that create something from stored data and return it."""

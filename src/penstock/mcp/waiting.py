@@ -1,4 +1,4 @@
-"""Tools that wait: their time limit, progress notifications, and the end of waits at a stop."""
+"""Waiting tools: time limit, progress notifications, and the end of waits at a stop."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:  # the server needs `Stopping`, whether or not the extra is in
 
 MAX_ASKED = 300
 MAX_WAIT = 50.0
-"""Clients give a call up after 60 s, some of them."""
+"""Some clients give up a call after 60 s."""
 
 Wait = Annotated[
     float,
     Field(
         ge=0,
         le=MAX_ASKED,
-        description=f"Seconds to wait; it answers after {MAX_WAIT:g} at the latest.",
+        description=f"Seconds to wait; it returns after {MAX_WAIT:g} at the latest.",
     ),
 ]
 
 
 BEAT_SECONDS = 10.0
-"""How often it is told that a wait goes on, and looked whether it has to, when nothing happens."""
+"""Interval of progress notifications, and of checks whether to go on, when nothing happens."""
 PACE_SECONDS = 0.25
-"""At least this long between two of them, whatever happens."""
+"""Minimum interval between notifications."""
 
 T = TypeVar("T")
 
 
 class CallProgress:
-    """Of one call that waits up to `seconds`: how much of that has gone, and what happened last."""
+    """Progress of one call that waits up to `seconds`: elapsed time, and the last event."""
 
     def __init__(self, context: Context[McpServices, Any], seconds: float) -> None:
         self._wanted = "progress_token" in (context.request_context.meta or {})
@@ -52,12 +52,12 @@ class CallProgress:
 
     @property
     def pause(self) -> float:
-        """How long to wait for news at a time."""
+        """How long to wait for events at a time."""
         return min(BEAT_SECONDS, self.left)
 
     async def tell(self, message: str | None) -> None:
-        """Waits where it comes too soon after the last one: what happens meanwhile is told
-        together, and nothing is left out."""
+        """Send a notification; waits if the last one is too recent. Events that happen meanwhile
+        are combined, and none is lost."""
         if not self._wanted:
             return
         await anyio.sleep(max(0.0, self._told + PACE_SECONDS - time.monotonic()))
@@ -66,7 +66,7 @@ class CallProgress:
 
 
 class Stopping:
-    """Set once. Waits run in their caller's own task, so that a call that is cancelled leaves
+    """Signals a stop, once. Waits run in the caller's own task, so that a cancelled call leaves
     nothing behind."""
 
     def __init__(self) -> None:
@@ -79,8 +79,7 @@ class Stopping:
             wait.cancel()
 
     async def unless(self, work: Awaitable[T]) -> T | None:
-        """What `work` gives; None when the stop comes before that, and `work` is then cancelled:
-        only waits go in here."""
+        """Await `work`; None if the stop comes first, which cancels it: only for waits."""
         with anyio.CancelScope() as wait:
             self._waits.add(wait)
             try:

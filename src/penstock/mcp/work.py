@@ -14,7 +14,7 @@ from penstock.mcp.tool_view import ToolView
 
 SOON_SECONDS = 1.0
 LATER_SECONDS = 5.0
-"""How long to wait before asking again: for what takes seconds, and for what takes minutes."""
+"""Poll intervals: for work that takes seconds, and for work that takes minutes."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,19 +27,18 @@ class WorkStatus:
     changed_at: float
     poll_seconds: float = SOON_SECONDS
     lasts_seconds: float | None = None
-    """How long it is kept from `created_at` on; None: until somebody deletes it."""
+    """How long it is kept after `created_at`; None: until it is deleted."""
     result: CallToolResult | None = None
-    """Of what is completed: what the tool would have answered."""
+    """Result of completed work: what the tool would have returned."""
     error: Mapping[str, Any] | None = None
-    """Of what failed in the way of a protocol, as JSON-RPC has it. Tools tell what went wrong as a
-    result."""
+    """Protocol error of failed work, as JSON-RPC. Tools report their errors as results."""
     asked: Mapping[str, Any] = field(default_factory=dict)
-    """What the client has still to answer, by key."""
+    """Questions that the client has to answer, by key."""
 
 
 class TaskWork(ABC):
-    """One kind of it. `name` is what follows the kind in a task's id; one that names nothing of
-    the tenant raises the error that the library has for it."""
+    """One kind of work. `name` is the part of a task's id after the kind; if the tenant has nothing
+    of that name, the service's own error is raised."""
 
     kind: str
 
@@ -51,15 +50,15 @@ class TaskWork(ABC):
 
     @abstractmethod
     async def cancel(self, tenant_view: ToolView, name: str) -> None:
-        """Harmless where it is over."""
+        """Cancel the work; no effect if it is finished."""
 
     async def give(self, tenant_view: ToolView, name: str, answers: Mapping[str, Any]) -> None:
-        """What the client answers to what it was asked. Keys that nobody has asked for are passed
-        over; so is everything, by work that never asks."""
+        """Accept the client's answers. Unknown keys are ignored; work that never asks ignores
+        everything."""
         await self.standing(tenant_view, name)
 
 
 async def changed_at(tenant_view: ToolView, log: str, version: int, created_at: float) -> float:
-    """When a log last grew."""
+    """Return when a log last changed."""
     newest = await tenant_view.changes(log, version - 1, 1) if version > 0 else []
     return newest[0].at if newest else created_at

@@ -17,39 +17,40 @@ _PLACES = {"{page}": 1, "{offset}": 0}
 
 @dataclass(slots=True, frozen=True)
 class SearchEngineConfig:
-    """A search engine: where its result pages are, and how they are read. Selectors are those of
-    CSS; `selector@attribute` means an attribute and not the text."""
+    """A search engine: the URL of its result pages, and how to parse them. Selectors are CSS;
+    `selector@attribute` selects an attribute instead of the text."""
 
     url: str
-    """Of a result page: `https://host/?q={query}`, with `{page}` or `{offset}` where pages after
-    the first have addresses of their own."""
+    """URL of a result page: `https://host/?q={query}`, with `{page}` or `{offset}` if further pages
+    have URLs of their own."""
     result: str
-    """One result; what follows is looked for inside it."""
+    """Selector of one result. The next three are relative to it."""
     title: str
-    """What it is called."""
+    """Selector of the title."""
     link: str
-    """Where it leads; `href` unless another attribute is named."""
+    """Selector of the link; its `href` unless another attribute is named."""
     snippet: str | None = None
-    """A few lines of it."""
+    """Selector of the snippet."""
     next: str | None = None
-    """What leads to the next page: its link is followed, or it is clicked."""
+    """Selector of the control that leads to the next page: a link is followed, anything else is
+    clicked."""
     first: int | None = setting(None, least=0)
-    """What `{page}` (1) or `{offset}` (0) is on the first page, if something else."""
+    """Value of `{page}` or `{offset}` on the first page, if not 1 or 0."""
     unwrap: str | None = None
-    """The parameter that holds the real address, where links lead through the engine."""
+    """Query parameter that holds the target URL, if links are redirects through the engine."""
     no_results: tuple[str, ...] = ()
-    """What a page shows that has found nothing. A page without results and without this is taken
-    for a block. Selectors, or `text=` and some words of the page."""
+    """Selectors, or `text=` and a phrase, that identify a page without results. If set, a page that
+    has neither results nor one of these is treated as a block."""
     captcha: tuple[str, ...] = ()
-    """What a page shows that wants proof of a person, in the same form."""
+    """Selectors, or `text=` and a phrase, that identify a captcha."""
     blocked_urls: tuple[str, ...] = ()
-    """Addresses that one is sent to instead of results; `*` stands for anything."""
+    """URLs to which the engine redirects blocked clients; `*` matches anything."""
     hosts: tuple[str, ...] = ()
-    """Hosts that its pages need besides that of `url`; requests to others are not made."""
+    """Hosts that the pages load from, besides that of `url`. Requests to others are blocked."""
     wait_seconds: float = setting(3.0, most=86400)
-    """How long results may take to appear in a page that has been loaded."""
+    """How long to wait for results to appear on a loaded page."""
     pause_seconds: float = setting(900.0, most=86400)
-    """How long the engine is left alone once it has blocked us."""
+    """How long the engine is paused after it has blocked us."""
 
     def __post_init__(self) -> None:
         check_fields(self, least=OVER_ZERO)
@@ -82,18 +83,18 @@ class SearchEngineConfig:
 
 @dataclass(slots=True, frozen=True)
 class BrowserConfig:
-    """One Chromium for each worker process that searches with it, and its engines."""
+    """Chromium, one per worker process that searches with it, and its search engines."""
 
     executable: str | None = None
-    """Chromium's program; without it `chromium`, `chromium-browser` or `google-chrome` on the
+    """Path of Chromium. By default `chromium`, `chromium-browser` or `google-chrome` on the
     PATH."""
     tabs: int = setting(1, least=1, most=16)
-    """Result pages open at a time, in all processes together: what the lane `browser` has as
-    `max_parallel`, unless that is configured."""
+    """Maximum open result pages over all processes: the default `max_parallel` of the lane
+    `browser`."""
     timeout_seconds: float = setting(30.0, most=86400)
-    """How long one page may take."""
+    """Time limit for one page."""
     idle_seconds: float = setting(60.0, most=86400)
-    """After so long without a search the browser is closed."""
+    """The browser is closed after this time without a search."""
     engines: Mapping[str, SearchEngineConfig] = field(default_factory=dict)
     """By name: engine `x` is the provider `browser.x`, in the lane `browser.x`."""
 

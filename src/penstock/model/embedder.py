@@ -11,18 +11,18 @@ from penstock.model.section import check_fields, setting
 
 @dataclass(slots=True, frozen=True)
 class EmbedderConfig:
-    """The embedding model: it makes vectors of texts."""
+    """The embedding model."""
 
     provider: Literal["offline", "openai"] = "offline"
-    """`offline`, which needs nothing else, or `openai`: any server with `/v1/embeddings`."""
+    """`offline` (built in), or `openai`: any server with `/v1/embeddings`."""
     base_url: str | None = None
-    """Of an `openai` server, such as `http://localhost:8080/v1`."""
+    """URL of the `openai` server, such as `http://localhost:8080/v1`."""
     model: str | None = None
-    """What that server calls the model."""
+    """Name of the model on that server."""
     dimensions: int | None = setting(None, least=1, most=8192)
-    """How long the vectors are that it is asked for."""
+    """Vector dimensions to request."""
     key_variable: str | None = None
-    """The environment variable that holds the key; none: no key is sent."""
+    """Environment variable that holds the API key. Default: no key is sent."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -29,41 +29,42 @@ OURS = (
 
 @dataclass(slots=True, frozen=True)
 class KafkaConfig:
-    """Messages of Kafka, read by `penstock intake kafka`, and written by the server."""
+    """Kafka topics that `penstock intake kafka` consumes, and the one that the server produces
+    to."""
 
     bootstrap: str = ""
-    """`host:port` of a broker, several with commas between. `KAFKA_BOOTSTRAP` in the environment
-    wins."""
+    """Bootstrap servers, as comma-separated `host:port`. The environment variable `KAFKA_BOOTSTRAP`
+    takes precedence."""
     topics: tuple[str, ...] = ()
-    """What is read."""
+    """Topics to consume."""
     group: str = "penstock"
-    """The consumer group: its members share the partitions."""
+    """Consumer group, whose members share the partitions."""
     dead_letter_topic: str = "penstock.dead-letters"
-    """Where messages go that cannot be carried out, with the reason."""
+    """Topic for messages that cannot be processed, with the reason."""
     produce: str | None = None
-    """The topic that the server passes uploads on to, as messages of the kind `ingest`; who reads
-    it enqueues their jobs. Unless set, the server does so itself."""
+    """Topic to which the server publishes an `ingest` message for each upload; the intake that
+    consumes it enqueues the jobs. By default the server enqueues them itself."""
     buckets: tuple[str, ...] = ()
-    """Buckets whose objects messages may name as documents, each with the prefix that their names
-    begin with: `gs://uploads/lectures`. None unless named."""
+    """Buckets and prefixes whose objects messages may name as documents: `gs://uploads/lectures`.
+    None by default."""
     accept: tuple[str, ...] = ("document", "ingest", "delete", "search")
-    """What messages may ask for. `job`, which starts jobs of any kind, is not among them unless
-    named here."""
+    """Message kinds to accept. `job`, which can start a job of any kind, has to be named
+    explicitly."""
     tenant: str = "default"
-    """Whose all of it is."""
+    """Tenant that owns everything read from these topics."""
     tenant_header: str | None = None
-    """The header that names a message's tenant instead, where who writes to the topics may say."""
+    """Message header that names the tenant instead, if all producers are trusted to choose it."""
     max_queued: int = 100_000
-    """With more jobs queued than this, messages wait in Kafka."""
+    """Maximum queued jobs. Consumption pauses while there are more."""
     message_bytes: int = 2_000_000
-    """A larger message is a dead letter."""
+    """Maximum size of a message. Larger ones become dead letters."""
     shutdown_seconds: float = 25.0
-    """How long a stop waits for messages that are being stored."""
+    """Grace period on shutdown for messages that are being stored."""
     options: Mapping[str, Any] = setting(dict, secret=True)
-    """Options of librdkafka, such as `security.protocol: SASL_SSL`. Their values are never
-    shown."""
+    """librdkafka options, such as `security.protocol: SASL_SSL`. Their values are never shown."""
     option_variables: Mapping[str, str] = field(default_factory=dict)
-    """Options whose values are in the environment: `sasl.password: KAFKA_PASSWORD`."""
+    """librdkafka options whose values are read from environment variables: `sasl.password:
+    KAFKA_PASSWORD`."""
 
     def __post_init__(self) -> None:
         check_fields(self, least=OVER_ZERO)

@@ -10,34 +10,35 @@ from penstock.model.section import OVER_ZERO, check_fields, setting
 
 @dataclass(slots=True, frozen=True)
 class LibrarianConfig:
-    """The librarian as a service of its own. Both sides read their part: those who ask, and the
-    service (`penstock librarian`)."""
+    """The librarian as a separate service. Clients (the processes that answer) and the service
+    (`penstock librarian`) read the same section."""
 
     address: str | None = None
-    """`host:port` of the service. Without one, every process that answers searches by itself."""
+    """Client: `host:port` of the service. Without it, every process that answers runs the librarian
+    itself."""
     token_variable: str | None = None
-    """The environment variable that holds the token which both sides share. Elsewhere than on
-    loopback the service needs one."""
+    """Both: environment variable that holds the shared token. The service requires one unless it
+    listens on loopback."""
     tls_authority: str | None = None
-    """Who asks: the PEM file of the authority that the service's certificate is checked by, or
-    `system` for those that the machine trusts. Without one it speaks in plain text."""
+    """Client: PEM file of the certificate authority to verify the service with, or `system` for the
+    authorities that the machine trusts. Without it the connection is not encrypted."""
     tls_name: str | None = None
-    """Who asks: the name in the service's certificate, where that is not the host of `address`."""
+    """Client: host name in the service's certificate, if it differs from that of `address`."""
     tls_certificate: str | None = None
-    """The service: the PEM file of its certificate, with those it hangs on."""
+    """Service: PEM file of its certificate chain."""
     tls_key: str | None = None
-    """The service: the PEM file of the certificate's private key."""
+    """Service: PEM file of the certificate's private key."""
     host: str = "127.0.0.1"
-    """The service: where it listens."""
+    """Service: address to listen on."""
     port: int = setting(8331, least=0, most=65535)
-    """The service: 0 is any that is free."""
+    """Service: port to listen on. 0: any free port."""
     max_searches: int = 32
-    """The service: at a time; with more, whoever asks is told to come back."""
+    """Service: maximum concurrent searches. Further callers are told to retry later."""
     keepalive_seconds: float = 5.0
-    """A side that has heard nothing for so long asks whether the other is there, and gives it up
-    after as long again."""
+    """Both: an idle connection is pinged after this time, and closed if there is no reply within
+    the same time again."""
     shutdown_seconds: float = 25.0
-    """The service: how long a stop waits for searches."""
+    """Service: grace period for searches on shutdown."""
 
     def __post_init__(self) -> None:
         check_fields(self, least=OVER_ZERO)

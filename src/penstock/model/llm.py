@@ -17,21 +17,21 @@ ROLES = ("ingest", *PHASES)
 
 @dataclass(slots=True, frozen=True)
 class ModelConfig:
-    """The model of one role. What is not given is as in the section, except that a `base_url` of
-    its own takes nothing from there: a key goes only to the server that it was given for."""
+    """The model of one role. Missing keys are inherited from the section, unless the model has its
+    own `base_url`: a key is sent only to the server it was configured for."""
 
     SHORTHAND: ClassVar[str] = "model"
     """What a text alone, in place of a mapping, is."""
 
     model: str
-    """What its server calls it."""
+    """Name of the model on its server."""
     base_url: str | None = None
-    """Of the server that has it. None: that of the section, and so for the two below."""
+    """URL of its server. Default: that of the section."""
     key_variable: str | None = None
-    """The environment variable that holds its key."""
+    """Environment variable that holds its API key."""
     reasoning: bool | None = None
-    """Whether it is a model that thinks first: then `reasoning_effort` and `max_completion_tokens`
-    are sent, in place of `temperature` and `max_tokens`, which some of them refuse."""
+    """Whether it is a reasoning model: it is sent `reasoning_effort` and `max_completion_tokens`
+    instead of `temperature` and `max_tokens`, which some of these models reject."""
 
     def __post_init__(self) -> None:
         check_base_url(self.base_url)
@@ -50,17 +50,17 @@ class ServedModel:
 
 @dataclass(slots=True, frozen=True)
 class LlmConfig:
-    """Any server with OpenAI's `/v1/chat/completions`. Nothing is asked of it by default."""
+    """Language models, on any server with OpenAI's `/v1/chat/completions`. None by default."""
 
     base_url: str | None = None
-    """Of the server, such as `http://localhost:8080/v1`."""
+    """URL of the server, such as `http://localhost:8080/v1`."""
     models: Mapping[str, ModelConfig] = field(default_factory=dict)
-    """By role (`ingest`, `plan`, `search`, `answer`): a name, or a mapping with the keys below.
-    Where `plan` or `search` has none, that of `answer` is used."""
+    """Models by role (`ingest`, `plan`, `search`, `answer`): a name, or a mapping. `plan` and
+    `search` default to the model of `answer`."""
     key_variable: str | None = None
-    """The environment variable that holds the key, such as `LLM_KEY`; none: no key is sent."""
+    """Environment variable that holds the API key, such as `LLM_KEY`. Default: no key is sent."""
     reasoning: bool = False
-    """Whether these models think first; see below."""
+    """Whether these are reasoning models; see below."""
 
     def __post_init__(self) -> None:
         check_base_url(self.base_url)

@@ -14,14 +14,14 @@ NAME_KINDS = ("person", "location", "organization")
 
 @dataclass(slots=True, frozen=True)
 class NamesConfig:
-    """Names of people, and of places and organizations if asked for, by models of language."""
+    """Masking of the names of people, and optionally of places and organizations, with spaCy."""
 
     models: Mapping[str, str] = setting(example="{en: en_core_web_sm}")
-    """language -> spaCy model, by its package's name or its folder. Each reads the whole text."""
+    """Language -> spaCy model, by package name or path. Every model reads the whole text."""
     kinds: tuple[str, ...] = setting(("person",), example="[person, location]")
-    """Which names are masked: `person`, `location`, `organization`."""
+    """Kinds of names to mask: `person`, `location`, `organization`."""
     labels: Mapping[str, str] = setting(dict, example='{person: "[NAME]"}')
-    """kind -> what stands in its place; `[PERSON]` and so on where none is given."""
+    """Kind -> replacement. Default: `[PERSON]` and so on."""
 
     def __post_init__(self) -> None:
         if not self.models:

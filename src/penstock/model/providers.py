@@ -25,12 +25,13 @@ KEYED = ("openalex", "semantic_scholar", "crossref")
 
 @dataclass(slots=True, frozen=True)
 class ProviderConfig:
-    """Where a search provider is, and its key."""
+    """URL and key of a search provider."""
 
     base_url: str | None = None
-    """Instead of its public address; `searxng` has none, and is asked only where this is set."""
+    """URL to use instead of the public one. `searxng` has no public one and is used only if this is
+    set."""
     api_key: str | None = None
-    """The environment variable that holds the key: `OPENALEX_API_KEY`. `arxiv` and `searxng` take
+    """Environment variable that holds the key: `OPENALEX_API_KEY`. `arxiv` and `searxng` take
     none."""
 
     def __post_init__(self) -> None:

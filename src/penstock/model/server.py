@@ -23,68 +23,71 @@ class Anonymous(Enum):
 
 @dataclass(slots=True, frozen=True)
 class ServerConfig:
-    """The HTTP server: where it listens, whom it answers, and its limits."""
+    """The HTTP server: address, access and limits."""
 
     host: str = "127.0.0.1"
-    """Where it listens. Elsewhere than on loopback it needs a key."""
+    """Address to listen on. On any but a loopback address, callers need an API key."""
     port: int = setting(8321, least=0, most=65535)
-    """0: any that is free."""
+    """Port to listen on. 0: any free port."""
     hosts: tuple[str, ...] = ()
-    """Names under which it is reached, beside the address it listens on: `docs.example.org`."""
+    """Host names under which the server is reached, in addition to the address it listens on:
+    `docs.example.org`."""
     origins: tuple[str, ...] = ()
-    """Origins whose pages may call the API from a browser, always with a key:
-    `https://app.example.org`, `chrome-extension://<id>`. None unless named."""
+    """Origins whose pages may call the API from a browser (CORS), always with a key:
+    `https://app.example.org`, `chrome-extension://<id>`. None by default."""
     require_key: bool = False
-    """Ask for a key also on loopback, as behind a proxy on the same machine."""
+    """Require an API key on loopback too, for example behind a proxy on the same machine."""
     allow_anonymous: bool = False
-    """On loopback, take whoever reaches the port without a key for an admin of the tenant
-    `default`: other users of this machine too, and all that a tunnel brings. Unless set, that is
-    the user who runs the server alone."""
+    """On loopback, treat every caller without a key as an admin of the tenant `default`, including
+    other users of this machine and traffic through a tunnel. By default only the user who runs the
+    server needs no key."""
     deadline_seconds: float = 90.0
-    """How long a synchronous upsert is waited for, whatever its caller does; and an answer."""
+    """Maximum wait for a synchronous upsert or answer."""
     wait_seconds: float = 300.0
-    """The longest wait of a long poll."""
+    """Maximum wait of a long poll."""
     head_seconds: float = 10.0
-    """A connection on which no request has come after so long is closed."""
+    """Time limit for the request line and headers, after which the connection is closed. It starts
+    with the connection, or with the first byte of a further request on it."""
     body_seconds: float = 30.0
-    """A caller that sends nothing of a body for so long is given up, and so is one that sends less
-    than 1,000 bytes a second after that time."""
+    """A request is aborted when no bytes of its body arrive for this long, or when it is slower
+    than 1,000 bytes a second after this time."""
     heartbeat_seconds: float = 15.0
-    """A stream with nothing to tell sends a sign of life this often. Every stream and every long
-    poll ends within this time, and five seconds more, of its key being revoked."""
+    """Heartbeat interval of an idle stream. Streams and long polls end within this time plus five
+    seconds of their key being revoked."""
     stream_seconds: float = 3600.0
-    """A stream ends after so long, and its reader comes again, perhaps to another server."""
+    """Maximum duration of a stream. Clients then reconnect, possibly to another server."""
     stall_seconds: float = 20.0
-    """A reader that takes nothing of a stream for so long is dropped, and can come again."""
+    """A client that reads nothing from a stream for this long is disconnected; it can reconnect."""
     shutdown_seconds: float = 30.0
-    """How long a stop waits for requests."""
+    """Grace period for requests on shutdown."""
     requests_per_minute: int = 6000
-    """Of one key, where the key has no limit of its own."""
+    """Rate limit of an API key, unless the key has its own."""
     max_queued: int = 1_000_000
-    """With more jobs queued than this, new work is refused."""
+    """Maximum queued jobs. New work is rejected while there are more."""
     max_queued_per_tenant: int = 100_000
-    """With more jobs of one tenant queued than this, its new work is refused."""
+    """Maximum queued jobs of one tenant. Its new work is rejected while it has more."""
     max_connections: int = 10_000
-    """Open at a time; with more, the one that has been idle for longest is closed."""
+    """Maximum open connections. When exceeded, the connection that has been idle longest is
+    closed."""
     max_streams: int = 4000
-    """Streams open at a time."""
+    """Maximum open streams."""
     max_streams_per_tenant: int = 1000
-    """Of one tenant."""
+    """Maximum open streams of one tenant."""
     head_bytes: int = 65_536
-    """What comes before the body of a request, which has 200 headers at most."""
+    """Maximum size of the request line and headers, of which there may be 200."""
     upload_bytes: int = 500_000_000
-    """One request with files, all together."""
+    """Maximum size of a request with files."""
     upload_files: int = 100
-    """Files in one request."""
+    """Maximum number of files in a request."""
     json_bytes: int = 2_000_000
-    """One request with JSON."""
+    """Maximum size of a request with JSON."""
     idempotency_seconds: float = setting(86400.0, least=0)
-    """How long the same answer is given to requests with the same Idempotency-Key."""
+    """How long a response is stored and repeated for requests with the same `Idempotency-Key`."""
     actions_seconds: float = setting(90 * 86400.0, least=0)
-    """How long it is remembered what callers did to jobs, lanes and documents."""
+    """Retention of the audit log: what callers did to jobs, lanes and documents."""
     mcp_operator_tools: bool = False
-    """Offer agents over MCP also the tools for who looks after the queue: `lane_status`,
-    `list_dead_letters`, `redrive`. Each tool costs every conversation some tokens."""
+    """Offer the operator tools over MCP: `lane_status`, `list_dead_letters`, `redrive`. Each tool
+    costs every conversation some tokens."""
 
     def __post_init__(self) -> None:
         check_fields(self, least=OVER_ZERO)

@@ -16,16 +16,17 @@ _LANGUAGES = re.compile(r"[A-Za-z]\w*(\+[A-Za-z]\w*)*", re.ASCII)
 
 @dataclass(slots=True, frozen=True)
 class OutboundConfig:
-    """Requests to the outside."""
+    """Outbound HTTP requests."""
 
     fetch_allow: tuple[str, ...] = setting((), example="[intranet.example:8080]")
-    """`host:port` of servers that may be fetched from although not on the open internet."""
+    """Allow-list of servers on private addresses, as `host:port`. By default only public addresses
+    are fetched."""
     contact: str = ""
-    """Who runs this, told to web servers whose pages are fetched: a mail address or a web address.
-    Requests then say `Penstock/0.1.0 (+mail@example.org)`."""
+    """Email address or URL of the operator, sent to web servers in the user agent: `Penstock/0.1.0
+    (+mail@example.org)`."""
     trace_hosts: tuple[str, ...] = setting((), example="[embedder.internal]")
-    """Hosts that are told which trace a request belongs to (`traceparent`): services of your own
-    that trace as well. Addresses that others name are never told."""
+    """Hosts that receive the trace context (`traceparent` header): your own instrumented services.
+    It is never sent to URLs that come from users or documents."""
 
     def __post_init__(self) -> None:
         if not _CONTACT.fullmatch(self.contact):
@@ -37,18 +38,18 @@ class OutboundConfig:
 
 @dataclass(slots=True, frozen=True)
 class LoggingConfig:
-    """Logging, and values that people are not shown."""
+    """Logging, and which values are hidden from people."""
 
     log_format: Literal["text", "json"] = "text"
-    """What `serve`, `worker`, `mcp` and `librarian` log: `text`, or `json` with a line for each
-    entry."""
+    """Log format of `serve`, `worker`, `mcp`, `librarian` and `intake`: `text`, or `json` with one
+    object per line."""
     log_errors: Literal["message", "type"] = "message"
-    """What the log tells of an error that ended a job of yours: `message`, with its type, place and
-    causes, or `type`, without what it says, which may quote a payload."""
+    """What is logged when one of your jobs fails: `message` (type, message, location and causes),
+    or `type` (the same without messages, which may quote a payload)."""
     hidden_names: tuple[str, ...] = setting((), example="[iban, birth_date]")
-    """Names whose values in payloads and results people are not shown, in the log, on the dashboard
-    and by commands, besides `password`, `secret`, `token`, `api_key`, `authorization`, `cookie` and
-    the like."""
+    """More field names whose values are hidden in logs, on the dashboard and in command output, in
+    addition to `password`, `secret`, `token`, `api_key`, `authorization`, `cookie` and similar
+    names."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -56,51 +57,57 @@ class LoggingConfig:
 
 @dataclass(slots=True, frozen=True)
 class EngineConfig:
-    """Storing and running jobs."""
+    """Job storage and execution."""
 
     max_workers: int = setting(10, least=1)
-    """Jobs run at a time by one process."""
+    """Maximum concurrent jobs per process."""
     reserved_workers: int = 0
-    """Of those, kept free for jobs of high priority. Others are then not claimed ahead."""
+    """Workers reserved for high-priority jobs. Jobs of lower priority are then not prefetched."""
     internal_queue: int = setting(100, least=1)
-    """Jobs claimed ahead of the workers, at most."""
+    """Maximum number of jobs prefetched by one process."""
     prefetch_seconds: float = 5.0
-    """A job claimed ahead and not started within this goes back."""
+    """A prefetched job that has not started within this time is returned to the queue."""
     lease_seconds: float = setting(15.0, least=0.1)
-    """How long a process that stopped renewing keeps its jobs."""
+    """Lease duration. Jobs of a process that stops renewing its lease are taken over after this
+    time."""
     job_timeout: float = setting(60.0, least=0.001)
-    """One run's limit where the handler names none."""
+    """Timeout of one run, unless the handler sets its own."""
     max_retries: int = 3
-    """Retries where the handler names none."""
+    """Maximum retries, unless the handler sets its own."""
     retry_base_seconds: float = 1.0
+    """Base of the exponential back-off: the n-th retry waits a random time between 0 and min(cap,
+    base * 2**(n-1))."""
     retry_cap_seconds: float = 300.0
-    """The n-th retry waits between 0 and min(cap, base * 2**(n-1)), at random."""
+    """Maximum delay before a retry: the cap in the formula above."""
     # Pauses of nothing would be hot loops.
     reconnect_first_seconds: float = setting(0.1, least=0.001)
+    """Delay before the first reconnect when the queue is unreachable; it doubles with each
+    attempt."""
     reconnect_cap_seconds: float = setting(2.0, least=0.001)
-    """Waits between tries while the queue cannot be reached."""
+    """Maximum delay between reconnects."""
     upkeep_seconds: float = setting(0.5, least=0.01)
-    """How often a process looks for dead ones."""
+    """Interval of maintenance: detecting dead processes, overdue jobs, cancelled children."""
     poll_seconds: float = setting(1.0, least=0.01)
-    """A look at the queue without a wake-up, in case one was lost."""
+    """Polling interval, in case a notification was lost."""
     progress_seconds: float = 0.25
-    """A running job's progress is stored this often at most."""
+    """Minimum interval between two writes of progress."""
     grace_seconds: float = 25.0
-    """How long a stop waits for running jobs."""
+    """Grace period for running jobs on shutdown."""
     ageing_seconds: float = setting(300.0, least=0.01)
-    """A job that waited this long is lifted one priority, and again after as long."""
+    """A queued job is promoted by one priority level each time it has waited this long."""
     retention_seconds: float = 7 * 86400.0
-    """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
+    """Retention of completed and cancelled jobs. Dead letters are kept until discarded."""
     durable: bool = True
-    """SQLite: every commit survives a power loss."""
+    """SQLite: sync every commit to disk, so that it survives a power loss."""
     wait_aof: bool = False
-    """Redis 7.2 or newer, Valkey: an enqueue waits until the server's append-only file has the job,
-    so that the death of the server does not lose it while its disk is slow."""
+    """Redis 7.2 or newer, Valkey: an enqueue waits until the job is in the append-only file, so
+    that a crash of the server does not lose it while the disk is slow."""
     allow_volatile: bool = False
-    """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
+    """Redis: accept a server that may lose jobs because it has no append-only file or evicts
+    keys."""
     poll_only: bool = False
-    """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
-    that give each transaction another. Changes by other processes are then seen by polling."""
+    """PostgreSQL: avoid session features (LISTEN, prepared statements), for poolers in transaction
+    mode. Changes made by other processes are then noticed by polling."""
     outbound: OutboundConfig = setting(OutboundConfig, read=False)
     logging: LoggingConfig = setting(LoggingConfig, read=False)
     """Sections of their own, which the engine needs as well."""
@@ -120,39 +127,41 @@ class EngineConfig:
 
 @dataclass(slots=True, frozen=True)
 class DocumentsConfig:
-    """Reading, chunking and searching documents."""
+    """Parsing, chunking and searching documents."""
 
     document_bytes: int = setting(50_000_000, least=1)
-    """A larger document is refused."""
+    """Maximum size of a document. Larger ones are rejected."""
     keep_originals: bool = False
-    """Keep original files, which are not masked, also once they are searchable."""
+    """Keep original files, which are not masked, after the document is searchable."""
     parsers: int = setting(2, least=1)
-    """Documents parsed at a time by one process, each in a child process; and as many scanned
-    pages, where those are read."""
+    """Maximum documents that one process parses at a time, each in a child process; and as many
+    scanned pages, with `scans`."""
     parse_seconds: float = 60.0
-    """A document, or a scanned page, that takes a parser longer fails for good. Waiting for a
-    parser does not count."""
+    """Time limit for parsing a document or reading a scanned page, after which the document fails
+    permanently. Time spent waiting for a free parser does not count."""
     scans: Literal["none", "ocr", "model"] = "none"
-    """Who reads pages without text, and pictures: `none`, `ocr` (tesseract, on this machine) or
-    `model` (that of `llm.models.ingest`, **which receives them unmasked**)."""
+    """How pages without text, and images, are read: `none`, `ocr` (Tesseract, on this machine) or
+    `model` (the model `llm.models.ingest`, **which receives them unmasked**)."""
     ocr_languages: str = "eng"
-    """What tesseract is to know: names of its data, such as `eng+jpn+kor`."""
+    """Tesseract language packs, such as `eng+jpn+kor`."""
     chunk_tokens: int = setting(500, least=50)
+    """Chunk size in tokens."""
     chunk_overlap: int = setting(128, least=8)
-    """The size of what is found, and how much neighbours share; at most a quarter of the size."""
+    """Overlap between adjacent chunks, in tokens; at most 40 % of the chunk size."""
     fetch_seconds: float = setting(86400.0, least=0.1)
-    """A document whose address could not be fetched within this time fails."""
+    """A document whose URL could not be fetched within this time fails."""
     question_seconds: float = setting(5.0, least=0.1)
-    """A search whose question is not embedded within this time answers by its words alone."""
+    """Time limit for embedding the query of a search, which then uses the full-text index alone."""
     search_min_coverage: float = setting(0.15, most=1)
-    """A passage is found that holds at least this share of the question's words, the rare ones
-    counting most, or whose vector is near enough. 0: every search fills its limit."""
+    """Relevance cutoff: the minimum share of the query's words in a passage, rare words weighing
+    more. A passage is returned if it passes this or `search_min_similarity`. 0: no cutoff, every
+    search fills its limit."""
     search_min_similarity: float = setting(0.0, most=1)
-    """The cosine from which on a vector is near enough. 0: what was measured for the offline
-    embedder; with another, whatever vectors find is taken for near."""
+    """Relevance cutoff for vectors: the minimum cosine similarity. 0: the value measured for the
+    offline embedder; with another embedder, every vector match is returned."""
     unused_vectors_seconds: float = 7 * 86400.0
-    """How long vectors are kept that no document needs any more, or of a model that was replaced:
-    a text that comes back meanwhile is not embedded again."""
+    """How long unused vectors are cached: those that no document needs any more, and those of a
+    model that was replaced. A text that returns within this time is not embedded again."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -168,16 +177,16 @@ class ResearchConfig:
     """Searches of research tasks."""
 
     search_providers: tuple[str, ...] = setting((), example="[openalex, documents]")
-    """Whom searches ask unless told otherwise. Empty: all that are configured or have a public
-    address, and the documents that are here."""
+    """Default providers of a search. Empty: all that are configured or have a public URL, and
+    `documents`."""
     provider_seconds: float = setting(60.0, least=0.1)
-    """A search goes on without a provider that has not answered in this time."""
+    """A search stops waiting for providers after this time."""
     page_seconds: float = setting(120.0, least=0.1)
-    """A search goes on without pages that could not be read in this time."""
+    """A search stops waiting for pages after this time."""
     page_fresh_seconds: float = 86400.0
-    """A page that was fetched within this time is not fetched again for a search."""
+    """A page fetched within this time is not fetched again."""
     search_seconds: float = setting(1800.0, least=1)
-    """One run of a search takes this long at most."""
+    """Timeout of one run of a search."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -188,11 +197,11 @@ class AnswersConfig:
     """Time limits of answers, and how much evidence a model reads."""
 
     answer_seconds: float = setting(90.0, least=1)
-    """A question is answered within this time, with what is there by then."""
+    """Time limit of an answer, which is then written from the evidence found so far."""
     search_loop_seconds: float = setting(45.0, least=0.1)
-    """Of that, how long evidence is looked for at most."""
+    """The part of it that may be spent on searching."""
     evidence_tokens: int = setting(6000, least=100)
-    """How much of what was found a language model is shown at a time."""
+    """Maximum evidence in one prompt, in tokens."""
 
     def __post_init__(self) -> None:
         check_fields(self)

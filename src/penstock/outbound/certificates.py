@@ -8,8 +8,7 @@ from functools import cache
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Loaded once in a process: it takes longer than a request, and nothing else is done
-    meanwhile."""
+    """Load the certificates, once per process: it takes longer than a request and blocks."""
     import httpx2  # here, because many processes make no requests
 
     return httpx2.create_ssl_context()

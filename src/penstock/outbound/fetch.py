@@ -19,21 +19,22 @@ if TYPE_CHECKING:
 HOPS = 5
 BROUGHT = (200, 203)
 CODINGS = ("", "identity", "gzip", "deflate")
-"""One at a time: packed twice, a few bytes are hours of unpacking."""
+"""Supported encodings, one at a time: compressed twice, a few bytes can take hours to
+decompress."""
 HEADERS = {"accept": "*/*", "accept-encoding": "gzip, deflate"}
 NAME_LIMIT = 200
 
 
 @dataclass(slots=True, frozen=True)
 class Fetched:
-    """An answer under way. What its server says of it is not to be trusted."""
+    """A response whose body is still to be read. Its headers are untrusted."""
 
     url: str
-    """Where it came from in the end."""
+    """The final URL, after redirects."""
     mime: str
     charset: str
     name: str
-    """Of the file: as the server calls it, else the last part of the address, else the host."""
+    """File name: as the server declares it, else the last part of the URL, else the host."""
     parts: AsyncIterator[bytes]
 
 
@@ -55,9 +56,9 @@ class JobFetch:
         lane_of: Callable[[str], Awaitable[str]] | None = None,
         before: Callable[[WebAddress], Awaitable[None]] | None = None,
     ) -> AsyncIterator[Fetched]:
-        """At most `most` bytes, packed and unpacked. Its time is the job's. `lane_of` names the
-        lane of a host where that is not `host:` and its name. `before` is awaited before every
-        hop: it raises if that is not to be made."""
+        """Fetch at most `most` bytes, compressed and decompressed, within the time of the job.
+        `lane_of` names the lane of a host, if not `host:` and its name. `before` is awaited before
+        every hop, and raises if it must not be made."""
         options: dict[str, Any] = {"headers": self._headers, "most_bytes": most}
         address = web_address(url)
         for _ in range(HOPS + 1):
@@ -98,7 +99,7 @@ def _check_answer(response: httpx2.Response, lane: str, most: int) -> None:
 
 
 def _failure(address: WebAddress, error: HttpError) -> FetchError:
-    """The same, said without the whole address: that may hold a secret."""
+    """Rebuild the error without the full URL, which may contain a secret."""
     if isinstance(error, FetchError):
         return error
     what = f"HTTP {error.status}" if error.status else "its answer cannot be read"

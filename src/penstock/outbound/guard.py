@@ -33,21 +33,21 @@ from penstock.outbound.web_address import Allow, kind_of, not_public
 log = logging.getLogger("penstock.fetch")
 
 TRIED = 3
-"""Addresses of one name that are tried."""
+"""Maximum addresses of one host name to try."""
 CONNECT_SECONDS = 10.0
 RESOLVERS = 8
-"""Threads of their own: whoever makes us ask a slow name server holds up only other fetches."""
+"""Separate threads, so that a slow name server delays only other fetches."""
 
 UNKNOWN = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-"""What a resolver says of a name that does not exist, or has no address. Anything else it says is
-trouble of its own, and another attempt may get an answer."""
+"""Resolver errors for a name that does not exist or has no address. All others are problems of the
+resolver, and a retry may succeed."""
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""The addresses of a host."""
+"""Resolves a host to its addresses."""
 
 
 class Resolver:
-    """The system's."""
+    """The system's resolver."""
 
     def __init__(self) -> None:
         self._threads = runtime.thread_pool(RESOLVERS, "penstock-resolve")
@@ -64,7 +64,7 @@ class Resolver:
 
 
 class GuardedNetwork(httpcore2.AsyncNetworkBackend):
-    """The one way from the guarded client to the network."""
+    """The only path from the guarded client to the network."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
         raise problem
 
     async def _vetted(self, host: str, port: int) -> list[str]:
-        """The addresses of a host. One that is not to be reached is enough to refuse them all.
-        AddressRefused says neither that nor whether there is such a name: see `not_public`. What
-        it was is logged, without the name, which may be personal data."""
+        """Resolve and check the addresses of a host; one that is not allowed rejects them all.
+        AddressRefused does not reveal that, nor whether the name exists: see `not_public`. The
+        reason is logged, without the name, which may be personal data."""
         allowed = (host, port) in self._allow
         try:
             found = await self._resolve(host, port)
@@ -129,9 +129,9 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
 
 
 class GuardedClient:
-    """Requests over the guarded network, each for itself: no cookie of one answer goes along with
-    the next request, which may be another tenant's; no proxy, which would resolve names by itself;
-    no redirect that is not vetted; and no log, as addresses may hold personal data."""
+    """HTTP client over the guarded network. Requests share nothing: no cookies, since the next
+    request may be another tenant's; no proxy, which would resolve names itself; no redirect that is
+    not checked; and no logging, since URLs may contain personal data."""
 
     def __init__(self, network: httpcore2.AsyncNetworkBackend) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
@@ -152,8 +152,8 @@ class GuardedClient:
         headers: Mapping[str, str] | None = None,
         most_bytes: int | None = None,
     ) -> AsyncIterator[httpx2.Response]:
-        """An answer whose body is still to be read: at most `most_bytes` of it, as it comes over
-        the wire."""
+        """Start a request; the body is still to be read, at most `most_bytes` of it as
+        transferred."""
         request = httpx2.Request(method, url, headers=headers)
         where = request.url
         target = httpcore2.URL(
@@ -185,7 +185,7 @@ class GuardedClient:
 
 
 class _Body(httpx2.AsyncByteStream):
-    """A response body that is counted as it arrives: once unpacked it may be empty, or endless."""
+    """A response body that is counted as it arrives: decompressed, it may be empty or endless."""
 
     def __init__(self, answer: httpcore2.Response, most: int | None) -> None:
         self._answer = answer
@@ -208,7 +208,7 @@ class _Body(httpx2.AsyncByteStream):
 
 @contextmanager
 def _as_httpx() -> Iterator[None]:
-    """The errors of the network by the names that the rest of the engine knows."""
+    """Convert network errors to those of the HTTP library, which the rest of the engine knows."""
     try:
         yield
     except httpcore2.TimeoutException as error:

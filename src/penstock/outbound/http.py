@@ -37,26 +37,26 @@ if TYPE_CHECKING:
     from penstock.ports.provider import ProviderLanes
 
 READ_TRIES = 3
-"""Times an idempotent read is tried within one run; each with a permit of its own."""
+"""Attempts at an idempotent read within one run, each with its own permit."""
 READ_PAUSE = 0.2
 RATE_LIMITED_TRIES = 8
-"""Times a request is sent within one run while it is answered 429. By then a lane is as slow as it
-gets, if the request was alone in it."""
+"""Attempts at a request that gets 429, within one run. By then the lane is at its slowest, if the
+request was alone in it."""
 MOMENT = 0.001
 HOPS = 10
 BODY_LIMIT = 64 * 1024 * 1024
 TOLD_BYTES = 4096
-"""Of the body of an answer that is raised as an error, kept with it as text."""
+"""Bytes of an error response that are kept with the exception, as text."""
 TOLD_SECONDS = 2.0
 LONG_PART = re.compile(r"(?<=/)([^/]{4})[^/]{16,}")
 PATH_LIMIT = 100
-"""Characters of a path in an error's message; its `url` has all of it."""
+"""Maximum characters of a path in an error message; its `url` is complete."""
 PARSED_BYTES = 65536
-"""In JSON up to this size secrets are hidden by their names."""
+"""Maximum size of JSON in which secrets are hidden by name."""
 REDIRECTS = (301, 302, 303, 307, 308)
 RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
 EPOCHS = 1e9
-"""A number this large is a time, not a number of seconds."""
+"""A larger number is a timestamp, not a number of seconds."""
 BRIEF = (502, 503, 504)
 SECRETS = (
     "authorization",
@@ -65,46 +65,46 @@ SECRETS = (
     "x-api-key",
     "crossref-plus-api-token",
 )
-"""Headers that go only to the host that the caller named."""
+"""Headers that are sent only to the host that the caller named."""
 
 
 class RequestOwner(Protocol):
-    """The owner of requests, and their deadline: the run of a job, or a request to a service of
-    this process."""
+    """Owner of requests, with a deadline: a run of a job, or a request to a service in this
+    process."""
 
     @property
     def lane(self) -> str:
-        """That requests are made in unless told otherwise; '' for none."""
+        """Default lane of its requests; '' for none."""
         ...
 
     def left(self) -> float:
-        """Seconds until the deadline; less than 0 after it."""
+        """Seconds until the deadline; negative after it."""
         ...
 
     def overdue(self) -> PenstockError:
-        """What to raise when nothing is left."""
+        """The exception to raise when no time is left."""
         ...
 
 
 class HttpClient:
-    """The connection pools of a process: one for what its own code names, and a guarded one."""
+    """The connection pools of a process: one for URLs from its own code, and a guarded one."""
 
     def __init__(
         self, allow: Allow = frozenset(), contact: str = "", trace_hosts: Iterable[str] = ()
     ) -> None:
         self.trace_hosts = frozenset(host.lower() for host in trace_hosts)
-        """Who is told which trace a request belongs to: services of one's own."""
+        """Hosts that receive the trace context: your own services."""
         self.allow = allow
-        """What the guarded one may reach besides the open internet."""
+        """Private addresses that the guarded client may reach."""
         self.agent = user_agent(contact)
-        """How it introduces itself."""
+        """User agent."""
         self._client: httpx2.AsyncClient | None = None
         self._guarded: GuardedClient | None = None
         self._resolver: Resolver | None = None
 
     async def get(self) -> httpx2.AsyncClient:
-        """The client, with everything loaded that a first request would load: that takes longer
-        than a permit may be late."""
+        """Return the client, with everything preloaded that a first request needs: loading takes
+        longer than a permit may be late."""
         if self._client is None:
             from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -125,7 +125,7 @@ class HttpClient:
         return self._client
 
     async def guarded(self) -> GuardedClient:
-        """The client for addresses that others name."""
+        """Return the client for untrusted URLs."""
         if self._guarded is None:
             import anyio.lowlevel
 
@@ -170,13 +170,13 @@ class JobHttp:
         self._lanes = lanes
         self._again = again
         self._trace_hosts = trace_hosts
-        """Hosts that are told which trace a request belongs to."""
+        """Hosts that receive the trace context."""
         self._probed = probed
-        """Whether what cannot be reached may be probed: a probe asks for names anew, unguarded."""
+        """Whether unreachable addresses may be probed: a probe resolves names again, unguarded."""
 
     @property
     def reports(self) -> ErrorReports:
-        """What lanes have learnt of its errors."""
+        """Lane reports about its errors."""
         return self._lanes.reports
 
     async def get(self, url: str, **options: Any) -> httpx2.Response:
@@ -195,8 +195,8 @@ class JobHttp:
         patience: float | None = None,
         **options: Any,
     ) -> httpx2.Response:
-        """The response with its body read. Reads are tried again briefly, writes never.
-        Each permit is waited for until the deadline, or for `patience` seconds; then LaneBusy."""
+        """Send a request and read the response. Reads are retried briefly, writes never. Waits for
+        each permit until the deadline, or for `patience` seconds; then raises LaneBusy."""
         method = method.upper()
         tries = READ_TRIES if method in ("GET", "HEAD") else 1
         for attempt in range(1, tries + 1):
@@ -222,9 +222,9 @@ class JobHttp:
         patience: float | None = None,
         **options: Any,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body as it comes, under one permit that is held until the block ends. Nothing is
-        tried again, and no redirect followed. Unavailable where it breaks off, or where nothing
-        comes for `silence` seconds once it has begun."""
+        """Stream the body, under one permit that is held until the block ends. Nothing is retried,
+        and redirects are not followed. Raises Unavailable if the stream breaks off, or is silent
+        for `silence` seconds once it has started."""
         name = lane or self._run.lane or host_lane(_host(url))
         async with self.exchange(method, url, name, options, patience) as response:
             if response.status_code >= 400:
@@ -286,8 +286,8 @@ class JobHttp:
         options: dict[str, Any],
         patience: float | None = None,
     ) -> AsyncIterator[httpx2.Response]:
-        """One request under a permit, its answer still to be read. What goes wrong until the
-        block ends is raised as what it means.
+        """Send one request under a permit; the response is still to be read. Errors until the end
+        of the block are raised as what they mean.
 
         A 429 says that nothing was done: where there is `again`, that request waits for another
         permit and is made again, unless its body can be sent only once. RateLimited where that
@@ -358,7 +358,8 @@ class JobHttp:
             raise bug
 
     def _check_time(self) -> None:
-        """Not under a permit: that our own time is over says nothing of the lane."""
+        """Raise if no time is left. Not under a permit: our own deadline says nothing about the
+        lane."""
         if self._left() <= 0:
             raise self._run.overdue()
 
@@ -375,8 +376,8 @@ class JobHttp:
 
 
 def _hush() -> None:
-    """At INFO the library logs every address whole, with the keys and questions in it. Who sets a
-    level for its logger has asked for that."""
+    """Silence the library's INFO log, which contains full URLs with keys and queries, unless
+    somebody has set the level of its logger."""
     logger = logging.getLogger("httpx2")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
@@ -389,7 +390,7 @@ def host_lane(host: str) -> str:
 async def _parts(
     response: httpx2.Response, url: str, limit: int, silence: float | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """The body up to `limit`, whatever its length is said to be."""
+    """Iterate over the body up to `limit`, whatever its declared length."""
     body = response.aiter_bytes()
     size, patience = 0, None
     while True:
@@ -407,7 +408,7 @@ async def _parts(
 
 
 async def _whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Response:
-    """The answer with its body read."""
+    """Read the whole body of a response."""
     body = bytearray()
     async for part in _parts(response, url, limit):
         body += part
@@ -415,8 +416,8 @@ async def _whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Resp
 
 
 async def _beginning(response: httpx2.Response, url: str) -> httpx2.Response:
-    """The answer with so much of its body as is told with an error. Its status is the news: what
-    is not there in a moment, or breaks off, is not waited for."""
+    """Read the part of the body that is reported with an error. The status is what matters: a body
+    that is late or breaks off is not waited for."""
     import httpx2
 
     body = bytearray()
@@ -444,7 +445,7 @@ def _read(response: httpx2.Response, body: bytearray) -> httpx2.Response:
 
 
 def _repeatable(options: dict[str, Any]) -> bool:
-    """Whether a request can be sent twice: of a file or a stream nothing is left then."""
+    """Whether a request can be sent twice: a file or stream is consumed by the first attempt."""
     return all(_kept(options.get(name)) for name in ("content", "data", "files"))
 
 
@@ -459,7 +460,7 @@ def _kept(body: Any) -> bool:
 
 
 def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
-    """What may go to another host than the caller named."""
+    """Drop the headers that must not be sent to another host than the one the caller named."""
     kept = {name: value for name, value in options.items() if name not in ("auth", "cookies")}
     if "headers" in kept:
         kept["headers"] = {
@@ -471,7 +472,7 @@ def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown(url: str) -> str:
-    """As it may stand in an error: without the password that is in some."""
+    """Format a URL for an error: without its password."""
     scheme, slashes, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"
@@ -489,8 +490,8 @@ def _host(url: str) -> str:
 
 
 def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool = True) -> None:
-    """Raise what a status from 400 on means. Unless it `names_path`, its message has the host of
-    the address alone: what others name may hold a secret."""
+    """Raise the exception for a status of 400 or more. Unless `names_path`, its message has only
+    the host: an untrusted URL may contain a secret."""
     status = response.status_code
     if status < 400:
         return
@@ -516,8 +517,8 @@ def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool =
 
 
 def _place(url: httpx2.URL) -> str:
-    """Host, port and path: no password, and no parameters, in which keys are sent. Of a long part
-    of the path, which may be a token, only its beginning."""
+    """Format host, port and path: without password and parameters, which may be keys. A long part
+    of the path, which may be a token, is truncated."""
     path = url.raw_path.decode("ascii", "replace").partition("?")[0].rstrip("/")
     path = LONG_PART.sub(r"\1...", path)
     if len(path) > PATH_LIMIT:
@@ -526,8 +527,8 @@ def _place(url: httpx2.URL) -> str:
 
 
 def _told(response: httpx2.Response) -> str:
-    """What the server said, with secrets hidden, also those it was sent; '' where that was not
-    read. Not all of it."""
+    """Return the beginning of the server's message, with secrets hidden, including those it was
+    sent; '' if it was not read."""
     said = _said(response)
     asked = response.request
     for name, value in (*asked.headers.items(), *asked.url.params.items()):
@@ -556,7 +557,7 @@ def _said(response: httpx2.Response) -> str:
 
 
 def _resets_after(response: httpx2.Response) -> float | None:
-    """Seconds until the provider's count starts anew: some say how long, some at what time."""
+    """Parse when the provider's quota resets, in seconds: some send a duration, some a time."""
     for name in RESET_HEADERS:
         value = response.headers.get(name, "").strip()
         if value.isdecimal() and len(value) < 15:

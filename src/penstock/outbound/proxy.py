@@ -25,7 +25,7 @@ log = logging.getLogger("penstock.proxy")
 HANDSHAKE_SECONDS = 10.0
 PART_BYTES = 65536
 MAX_BYTES = 32 * 1024 * 1024
-"""Of one connection, towards the program: a page without end is not waited for."""
+"""Maximum bytes of one connection towards the program, so that an endless page ends."""
 
 VERSION, CONNECT = 5, 1
 IPV4, NAME, IPV6 = 1, 3, 4
@@ -34,7 +34,7 @@ _NETWORK_ERRORS = (httpcore2.NetworkError, httpcore2.TimeoutException, OSError)
 
 
 class GuardedProxy:
-    """Lets a program reach `hosts`, and of these what `ctx.fetch` may reach."""
+    """Lets a program reach `hosts`, if `ctx.fetch` might reach them too."""
 
     def __init__(self, hosts: Collection[str], allow: Allow) -> None:
         self._hosts = hosts
@@ -44,12 +44,12 @@ class GuardedProxy:
         self._connections: set[asyncio.Task[None]] = set()
 
     def refusal(self, host: str) -> AddressRefused | None:
-        """Why `host`, although it is named, was not let pass."""
+        """Why `host`, although listed, was rejected."""
         return self._refusals.get(host)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
-        """Its address, for as long as the block lasts."""
+        """Serve inside the block; yields the proxy's address."""
         resolver = Resolver()
         self._network = GuardedNetwork(self._allow, resolver)
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -111,7 +111,7 @@ class GuardedProxy:
 async def _asked(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> tuple[str, int] | None:
-    """The host and port that a connection is for; None: it is for something else."""
+    """Read the host and port that a connection is for; None if the request is unsupported."""
     version, methods = await reader.readexactly(2)
     if version != VERSION:
         return None
@@ -138,7 +138,7 @@ async def _answer(writer: asyncio.StreamWriter, code: int) -> None:
 async def _relay(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stream: httpcore2.AsyncNetworkStream
 ) -> None:
-    """Both ways, until either side has no more to say."""
+    """Copy data both ways, until either side closes."""
 
     async def write(part: bytes) -> None:
         writer.write(part)

@@ -14,8 +14,8 @@ PORTS = {"http": 80, "https": 443}
 def requesting(
     method: str, url: str, lane: str, waited: float
 ) -> AbstractContextManager[tracing.Span]:
-    """Around a request to another service, for which a permit was waited for. Of its address only
-    the host is told: the rest may be what is asked."""
+    """Trace a request to another service, after waiting for its permit. Only the host of the URL is
+    recorded; the rest may contain the query."""
     parts = urlsplit(url)
     return tracing.span(
         method,
@@ -31,7 +31,7 @@ def requesting(
 
 
 def naming(span: tracing.Span, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a request with the span it belongs to among its headers."""
+    """Add the span's trace context to the headers of a request."""
     if span.traceparent is None:
         return options
     headers = {**dict(options.get("headers") or {}), tracing.HEADER: span.traceparent}

@@ -1,9 +1,9 @@
 """Decides which untrusted URLs may be fetched.
 
-Whoever fetches for others reaches what they do not: its own machine, the network behind the
-firewall, the cloud's metadata server. So an address has one spelling here, and leads to the open
-internet or to a `host:port` that the setting `fetch_allow` names. A literal address is judged at
-once; a name when it is resolved (see `guard`), by the same rule.
+A server that fetches for others can reach what they cannot: its own machine, the network behind the
+firewall, the cloud's metadata server. So a URL has one spelling here, and leads to a public address
+or to a `host:port` in the setting `fetch_allow`. A literal address is checked at once; a name when
+it is resolved (see `guard`), by the same rule.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from penstock.errors import AddressRefused, ConfigError
 
 PORTS = {"http": 80, "https": 443}
 LONGEST = 4096
-"""Characters of an address."""
+"""Maximum characters of a URL."""
 
 IPAddress = IPv4Address | IPv6Address
 Allow = frozenset[tuple[str, int]]
-"""Hosts and ports that may be fetched although they are not on the open internet."""
+"""Hosts and ports on private addresses that may be fetched."""
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,190}}\Z){_LABEL}(?:\.{_LABEL})*")
-"""No longer than the name of a lane can hold."""
+"""Limited by the length of a lane's name."""
 _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
-"""What a resolver may take for an IPv4 address in another spelling: 2130706433, 0x7f.1, 0177.1."""
+"""Other spellings of an IPv4 address that resolvers accept: 2130706433, 0x7f.1, 0177.1."""
 _PORTED = re.compile(r"[^/@?#]+:[0-9]{1,5}")
 _CLOSED = tuple(map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32")))
-"""Addresses that some versions of Python call global: of protocols, among them a metadata server of
-clouds; relays of 6to4, which is over; and what serves the machines of Azure from within."""
+"""Addresses that some versions of Python wrongly call global: protocol assignments, with a cloud
+metadata server among them; 6to4 relays, now obsolete; and Azure's internal services."""
 _UNICAST = IPv6Network("2000::/3")
 _DOCUMENTATION = IPv6Network("3fff::/20")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -41,18 +41,18 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 @dataclass(slots=True, frozen=True)
 class WebAddress:
     url: str
-    """As it is asked for: no fragment, no dot at the end of the host, all of it ASCII."""
+    """The URL as requested: without fragment and the trailing dot of the host, all ASCII."""
     host: str
     port: int
 
     def joined(self, location: str) -> WebAddress:
-        """Where a redirect leads. Some servers send spaces as they are."""
+        """Resolve the target of a redirect. Some servers send unescaped spaces."""
         return web_address(urljoin(self.url, location.strip().replace(" ", "%20")))
 
 
 def web_address(url: str) -> WebAddress:
-    """AddressRefused unless it is an http(s) address of one plain meaning. What is wrong is said
-    without the address: it may hold personal data or a secret, and messages are stored."""
+    """Parse a URL; raises AddressRefused unless it is an unambiguous http(s) URL. The message does
+    not contain the URL, which may hold personal data or a secret, because messages are stored."""
     import httpx2  # here, because it costs a tenth of a second
 
     if len(url) > LONGEST:
@@ -79,7 +79,7 @@ def web_address(url: str) -> WebAddress:
 
 
 def check(address: WebAddress, allow: Allow) -> None:
-    """AddressRefused if it can be told without asking anybody that it is not to be fetched."""
+    """Raise AddressRefused if the URL can be rejected without resolving its host."""
     if (address.host, address.port) in allow:
         return
     if address.port not in PORTS.values():
@@ -93,13 +93,13 @@ def check(address: WebAddress, allow: Allow) -> None:
 
 
 def not_public(host: str, port: int) -> AddressRefused:
-    """The refusal of a name, whatever became of it. One that leads to the inside and one that does
-    not exist read the same, or whoever may name addresses could find out what is inside."""
+    """Build the error for a rejected host name. One that leads to a private address and one that
+    does not exist read the same; otherwise callers could explore the internal network."""
     return _refused(host, port, "its name leads to no public address")
 
 
 def kind_of(address: IPAddress) -> str | None:
-    """What an address is, if it is not one of the open internet."""
+    """Describe an address that is not public; None if it is."""
     inner = _embedded(address)
     if inner is not None:
         return kind_of(inner)
@@ -120,7 +120,7 @@ def kind_of(address: IPAddress) -> str | None:
 
 
 def _embedded(address: IPAddress) -> IPv4Address | None:
-    """The IPv4 address that is reached by way of this one: mapped, 6to4, NAT64."""
+    """Return the IPv4 address embedded in this one: mapped, 6to4, NAT64."""
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:
@@ -145,7 +145,7 @@ def _refused(host: str, port: int, why: str) -> AddressRefused:
 
 
 def parse_allow(items: Iterable[str]) -> Allow:
-    """The setting `fetch_allow`: each is `host:port`."""
+    """Parse the setting `fetch_allow`: a list of `host:port`."""
     return frozenset(_allowed(item) for item in items)
 
 

@@ -1,8 +1,8 @@
 """Estimates how long searches will take, from the state of the lanes and from earlier searches.
 
-Two things bound it: how fast each provider may be asked (its lane's spacing now, the jobs in its
-line, until when it is blocked), and how many searches go on at a time, each taking as long as those
-before it did. The longer of both is told.
+Two things bound it: the rate of each provider (its lane's current interval, waiting jobs, and
+blocks), and the number of concurrent searches, each as long as recent ones. The estimate is the
+longer of both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.ports.lanes import LaneInfo
 from penstock.research.job_ids import SEARCH_LANE
 
 FIRST_SECONDS = 5.0
-"""A search takes about this long, until one has shown how long it does."""
+"""Assumed duration of a search, until one has been measured."""
 
 
 def estimate(
@@ -24,8 +24,8 @@ def estimate(
     seconds_taken: float | None,
     now: float,
 ) -> float:
-    """Seconds until new searches are done. Each is the lanes of the providers it asks; `lanes` are
-    those in use, and `parallel` is how many searches go on at a time."""
+    """Estimate the seconds until new searches are done. Each search is given by the lanes of its
+    providers; `lanes` are those in use, and `parallel` is the number of concurrent searches."""
     if not searches:
         return 0.0
     waiting = (
@@ -41,7 +41,7 @@ def estimate(
 
 
 def _wait(lane: LaneInfo | None, count: int, now: float) -> float:
-    """Until so many more requests have been made in a lane."""
+    """Seconds until that many more requests have been made in a lane."""
     if lane is None:  # never used: nobody is ahead, and its first requests tell
         return 0.0
     held = max(lane.blocked_until or now, lane.retry_at or now) - now

@@ -17,14 +17,14 @@ _ARXIV_PAGE = re.compile(
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ACCENTS = frozenset(map(chr, range(0x300, 0x370)))
-"""Those of Latin, Greek and Cyrillic. Other scripts have marks that make another word."""
+"""Accents of Latin, Greek and Cyrillic. In other scripts such marks make another word."""
 _TRACKING = re.compile(
     r"(?i)utm_.*|fbclid|gclid|dclid|gbraid|wbraid|msclkid|yclid|igshid|mc_[ce]id|_ga|_gl|_hs\w+"
 )
 
 
 def doi_of(text: str | None) -> str | None:
-    """The DOI that `text` is or links to, in lower case: DOIs do not tell cases apart."""
+    """Extract the DOI that `text` is or links to, in lower case: DOIs are case-insensitive."""
     if text is None:
         return None
     prefix = _DOI_PREFIX.match(text)
@@ -36,7 +36,8 @@ def doi_of(text: str | None) -> str | None:
 
 
 def arxiv_id_of(text: str | None) -> str | None:
-    """The arXiv id that `text` is, or whose page, PDF or DOI it names; without its version."""
+    """Extract the arXiv id that `text` is, or whose page, PDF or DOI it names; without its
+    version."""
     if text is None:
         return None
     page = _ARXIV_PAGE.match(text.strip())
@@ -52,13 +53,13 @@ def arxiv_id_of(text: str | None) -> str | None:
 
 
 def is_preprint_doi(doi: str) -> bool:
-    """Whether arXiv gave it out: then it is another name for an arXiv id."""
+    """Whether arXiv issued the DOI: then it is another name for an arXiv id."""
     return doi.startswith(_ARXIV_DOI)
 
 
 def canonical_url(url: str) -> str | None:
-    """`url` without what does not change the page: scheme, default port, a slash at the end,
-    fragment, parameters that only track. None if it is no web address."""
+    """Normalize `url`: without scheme, default port, trailing slash, fragment and tracking
+    parameters. None if it is not a web address."""
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port
@@ -75,8 +76,7 @@ def canonical_url(url: str) -> str | None:
 
 
 def folded_title(title: str) -> str:
-    """Letters, digits and signs of vowels, in one case and without accents: what is left is what
-    the title says, however it was typed."""
+    """Normalize a title to letters, digits and vowel signs, in one case and without accents."""
     apart = normalized("NFKD", normalized("NFKD", title).casefold())
     kept = (sign for sign in apart if sign.isalnum() or unicodedata.category(sign)[0] == "M")
     return normalized("NFC", "".join(one for one in kept if one not in _ACCENTS))

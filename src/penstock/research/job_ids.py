@@ -1,8 +1,8 @@
 """Names, payloads and ids of the jobs of a research task.
 
-A search is done by one job, which asks providers and reads pages by others. The id of the first
-follows from the search and its run, so it can be asked for without having been noted anywhere, and
-enqueueing it twice makes one.
+A search is one job, which queries providers and reads pages by others. Its id is derived from the
+search and its run, so it can be looked up without being recorded anywhere, and enqueueing is
+idempotent.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SEARCH_LANE = "search"
 
 
 def new_task_id() -> str:
-    """Sorts by time, and cannot be guessed."""
+    """Create an id that sorts by time and cannot be guessed."""
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
 def log_of(task: str) -> str:
-    """The log that tells what becomes of a task."""
+    """The log of a task."""
     return f"research:{task}"
 
 
@@ -42,13 +42,13 @@ def payload_of(ref: SearchRef, run: int) -> dict[str, Any]:
 
 
 def query_key(query: str, providers: Sequence[str]) -> str:
-    """Equal for queries that ask the same of the same providers."""
+    """Key that is equal for the same query at the same providers."""
     words = normalized("NFKC", query).casefold().split()
     return f"{' '.join(words)}\n{','.join(sorted(providers))}"
 
 
 async def start(enqueue: Enqueue, search: Search) -> Job:
-    """Enqueue what does a search; once, however often this is called. TaskStopped: nothing was."""
+    """Enqueue the job of a search; idempotent. Raises TaskStopped if nothing was enqueued."""
     try:
         return await enqueue(
             SEARCH,

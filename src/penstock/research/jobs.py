@@ -30,7 +30,7 @@ from penstock.research.robots import Robots
 REASON_LIMIT = 500
 ABSTRACT_LIMIT = 5000
 RECORD_LIMIT = 1000
-"""Of an abstract in a job's result."""
+"""Maximum characters of an abstract in a job's result."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,7 +56,7 @@ class ResearchDeps:
         return self.providers[name]
 
     async def reason(self, error: BaseException) -> str:
-        """Why something went wrong, as it may be shown."""
+        """Format an error for people."""
         said = str(error) or type(error).__name__
         if not isinstance(error, PenstockError):
             said = f"{type(error).__name__}: {said}"
@@ -129,8 +129,8 @@ async def _find(
 
 
 async def _masked(tools: ResearchDeps, findings: Sequence[Finding]) -> list[Finding]:
-    """Without personal data in what is said of them. Addresses and names of authors stay: without
-    them nobody would find the work."""
+    """Mask personal data in what is said about findings. URLs and authors' names stay: without them
+    nobody could find the work."""
     texts = [
         text for one in findings for text in (one.title, (one.abstract or "")[:ABSTRACT_LIMIT])
     ]
@@ -139,14 +139,14 @@ async def _masked(tools: ResearchDeps, findings: Sequence[Finding]) -> list[Find
 
 
 def _in_full(finding: Finding) -> dict[str, Any]:
-    """For the record of the job, which has room for so much."""
+    """Format findings for the job's result, within its limit."""
     return asdict(replace(finding, abstract=(finding.abstract or "")[:RECORD_LIMIT] or None))
 
 
 async def _page(
     tools: ResearchDeps, ctx: JobContext, ref: SearchRef, run: int, key: str, url: str
 ) -> dict[str, Any]:
-    """Also for a search that is over: one that failed may be redriven."""
+    """Read a page, even if its search is over: a failed one may be redriven."""
 
     async def note(state: PageState, **known: Any) -> bool:
         return await tools.store.page(ref, run, key, state, tools.now(), **known)

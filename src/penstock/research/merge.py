@@ -30,39 +30,40 @@ from penstock.research.identity import (
 )
 
 SMOOTHING = 60
-"""Of rank fusion: how little the first places count for more than the next ones."""
+"""Constant of rank fusion: larger values reduce the advantage of the first ranks."""
 
 OPTIONAL = [
     field.name
     for field in fields(Finding)
     if field.default is not MISSING or field.default_factory is not MISSING
 ]
-"""What a finding may lack, and another finding of the same work may have."""
+"""Fields that a finding may lack and another finding of the same work may have."""
 
 Group = list[int]
-"""Findings by their number."""
+"""Findings by number."""
 Keys = Iterable[Hashable]
-"""What a finding may share with others."""
+"""Keys that a finding may share with others."""
 
 
 @dataclass(slots=True, frozen=True)
 class Merged:
-    """One work, and all that was found of it."""
+    """One work, and all its findings."""
 
     finding: Finding
-    """The fullest one, with what it lacks taken from the next."""
+    """The most complete one, with missing fields filled from the others."""
     findings: tuple[Finding, ...]
-    """As they came, the fullest first."""
+    """Unchanged, the most complete first."""
 
     @property
     def providers(self) -> tuple[str, ...]:
-        """Who had it."""
+        """Providers that found it."""
         return tuple(sorted({finding.provider for finding in self.findings}))
 
 
 def merge(lists: Iterable[Sequence[Finding]]) -> list[Merged]:
-    """Each list is that of one provider, best first. The order is by rank fusion: what several
-    providers have, and have early, comes first. Every finding is in exactly one of the works."""
+    """Merge findings into works. Each list is that of one provider, best first. Works are ordered
+    by rank fusion: those that several providers rank high come first. Every finding is in exactly
+    one work."""
     ranked = [(finding, rank) for one in lists for rank, finding in enumerate(one, 1)]
     findings = [finding for finding, _ in ranked]
     places: list[tuple[Any, ...]] = []
@@ -85,8 +86,8 @@ def _groups(findings: Sequence[Finding]) -> list[Group]:
 
 
 def _joined(groups: list[Group], ids: Sequence[set[str]], keys: Sequence[Keys]) -> list[Group]:
-    """The groups that share a key are one, unless some of them contradict each other: then only
-    those that have no id are."""
+    """Join groups that share a key, unless some of them contradict each other: then only those
+    without an id are joined."""
     joined: list[Group] = []
     shared = [set(chain(*(keys[number] for number in group))) for group in groups]
     for part in _connected([[at] for at in range(len(groups))], shared):
@@ -102,7 +103,7 @@ def _joined(groups: list[Group], ids: Sequence[set[str]], keys: Sequence[Keys]) 
 
 
 def _connected(groups: list[Group], keys: Sequence[Keys]) -> list[Group]:
-    """Groups that have a key in common made one, and so on from one to the next."""
+    """Join groups that have a key in common, transitively."""
     roots = list(range(len(groups)))
 
     def root(at: int) -> int:
@@ -134,8 +135,8 @@ def _addresses(finding: Finding) -> set[str]:
 
 
 def _titles(findings: Sequence[Finding]) -> list[list[tuple[str, int | None]]]:
-    """Title and year. One without a year is that of the only year there is; where there are
-    several, nobody can tell which."""
+    """Key by title and year. If a title has findings of at most one year, those without a year
+    belong to it; if there are several, they stay apart."""
     folded = [folded_title(finding.title) for finding in findings]
     years: defaultdict[str, set[int]] = defaultdict(set)
     for title, finding in zip(folded, findings, strict=True):
@@ -167,10 +168,10 @@ def _merged(findings: list[Finding]) -> Merged:
 
 
 def _fullness(finding: Finding) -> int:
-    """How many of its fields say something."""
+    """Number of fields with a value."""
     return sum(bool(getattr(finding, name)) for name in OPTIONAL)
 
 
 def _spelling(finding: Finding) -> tuple[str, ...]:
-    """For an order where nothing else tells two findings apart."""
+    """Tie-breaker for the order of two findings."""
     return (finding.provider, finding.provider_id, finding.title, finding.url, repr(finding))

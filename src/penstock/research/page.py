@@ -21,10 +21,10 @@ from penstock.research.identity import canonical_url
 from penstock.research.robots import Robots
 
 TIMEOUT_SECONDS = 180.0
-"""For a job that fetches a page: hosts may want half a minute between two requests, and a page with
-redirects takes several."""
+"""Timeout of a job that fetches a page: hosts may ask for half a minute between two requests, and a
+page with redirects takes several."""
 PAGES = "web"
-"""The collection that pages of research tasks are in."""
+"""Collection of the pages of research tasks."""
 FETCHED_AT = "fetched_at"
 _REASONS = {
     "RobotsRefused": "robots",
@@ -49,8 +49,8 @@ _PARSER_REASONS = {
 
 
 def page_id(url: str) -> str:
-    """The id of the document that a page becomes: its address in one spelling, without what looks
-    like a secret. AddressRefused if it is no web address."""
+    """Derive the id of a page's document: its normalized URL, without what looks like a secret.
+    Raises AddressRefused if it is not a web address."""
     address = web_address(url)
     return name_of(replace(address, url=canonical_url(address.url) or address.url))
 
@@ -65,13 +65,13 @@ async def fetch_page(
     fresh_seconds: float,
     robots: Robots,
 ) -> Document:
-    """The document that a page is or becomes; `library.wait(document.id, ...)` tells when it
-    can be searched, and what was wrong if it cannot be read. One that was fetched less than
-    `fresh_seconds` ago is given as it is.
+    """Store a page as a document, and return that. `documents.wait(document.ref.id, ...)` waits
+    until it is searchable, or says why it cannot be read. A page fetched less than `fresh_seconds`
+    ago is returned as it is.
 
-    Every hop of a redirect is asked for in the robots.txt of its host before it is made. Raises
+    Every hop of a redirect is checked against the robots.txt of its host before it is made. Raises
     AddressRefused, RobotsRefused, FetchError, DocumentTooLarge or ParserError, which are final;
-    Unavailable, RateLimited and LaneBusy, which are the engine's to wait for.
+    Unavailable, RateLimited and LaneBusy, which the engine waits for.
     """
     name = page_id(url)
     known = await _fresh(documents, name, collection, tenant, fresh_seconds)
@@ -102,7 +102,7 @@ async def fetch_page(
 async def _fresh(
     documents: Documents, name: str, collection: str, tenant: str, seconds: float
 ) -> Document | None:
-    """The document, if it was fetched not long ago and is there or on its way."""
+    """Return the document if it was fetched recently and is stored or in progress."""
     try:
         document = await documents.get(name, collection=collection, tenant=tenant)
     except DocumentNotFound:
@@ -118,8 +118,8 @@ async def _fresh(
 
 
 def reason_of(error: Mapping[str, Any]) -> str:
-    """Why a page was not had, in one word for programs, from the error of its job or its document:
-    robots, address, http, too_large, unreachable, rate_limited, timeout, empty, format, encrypted,
-    unreadable, or error for all else. What is said of it is the error's message."""
+    """Classify why a page could not be read, from the error of its job or document: robots,
+    address, http, too_large, unreachable, rate_limited, timeout, empty, format, encrypted,
+    unreadable, or error for everything else. The error's message has the details."""
     reason = _REASONS.get(error["type"], "error")
     return _PARSER_REASONS.get(error.get("reason", ""), reason)

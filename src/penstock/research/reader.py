@@ -9,13 +9,13 @@ from penstock.research.page import FETCHED_AT, PAGES, page_id
 from penstock.wire.tasks import PageText
 
 _NAMED = 20
-"""Collections that are named where several have a document."""
+"""Collections named in the error if several have the document."""
 
 
 async def page_text(
     documents: Documents, tenant: str, collection: str | None, name: str, start: int, limit: int
 ) -> PageText:
-    """`name` is a document's id, or the address of a page."""
+    """Return a part of the text; `name` is a document's id, or the URL of a page."""
     document = await _document(documents, tenant, collection, name)
     chunks = await documents.chunks(document.id, collection=document.collection, tenant=tenant)
     text = joined(chunks)
@@ -59,8 +59,7 @@ def _id_of(name: str) -> str:
 
 
 def joined(chunks: list[StoredChunk]) -> str:
-    """The text that chunks were cut from: what two neighbours share is there once, and so are
-    the headers of tables."""
+    """Rebuild the text that chunks were cut from: without overlaps and repeated table headers."""
     text = ""
     for chunk in chunks:
         repeated = len(chunk.text) - (chunk.end - chunk.start)

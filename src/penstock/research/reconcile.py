@@ -20,15 +20,15 @@ from penstock.research.jobs import ResearchDeps
 log = logging.getLogger("penstock.research")
 
 GRACE_SECONDS = 2.0
-"""Whoever has stored a search is given this long to enqueue its job."""
+"""Time for the process that stored a search to enqueue its job."""
 PAGE = 100
-"""Searches looked at each time. Where more are under way they take turns."""
+"""Searches checked per pass; if there are more, they take turns."""
 
 _LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
 class TaskReconciler:
-    """Done by every process that searches, and harmless when several do it at once."""
+    """Runs in every process that searches; safe to run concurrently."""
 
     def __init__(self, tools: ResearchDeps, enqueue: Enqueue) -> None:
         self._tools = tools

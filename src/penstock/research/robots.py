@@ -1,8 +1,8 @@
 """robots.txt rules, by RFC 9309.
 
-It is asked for once an hour for each server, by the same guarded way as the pages, and what is read
-is kept in memory. `Crawl-delay` is no part of the RFC and means what it says all the same: it
-becomes the pace of the host's lane, which all processes share.
+They are fetched once an hour per server, through the same guard as pages, and cached in memory.
+`Crawl-delay` is not part of the RFC but is observed: it becomes the minimum interval of the host's
+lane, which all processes share.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 3600.0
 READ_BYTES = 500 * 1024
-"""What is read of a robots.txt; what comes after it does not count."""
+"""Bytes of a robots.txt that are parsed; the rest is ignored."""
 SENT_BYTES = 50_000_000
-"""What a server may send to have as much of it read."""
+"""Maximum download for that."""
 MAX_ENTRIES = 1000
 MAX_BYTES = 4_000_000
-"""What is kept of all servers together. Read, it takes many times as much memory."""
+"""Maximum total size of cached rules. Parsed, they take many times as much memory."""
 LONGEST_DELAY = 30.0
-"""Seconds between requests that a server may ask for; more counts as this."""
+"""Maximum crawl delay in seconds."""
 NOTHING = (204, 205)
-"""Answers that say that there are no rules, besides 4xx."""
+"""Statuses besides 4xx that mean that there are no rules."""
 
 _AGENT = re.compile(r"(?i)\s*user[- ]?agent\s*[:\s]\s*([^#]*)")
 _TOKEN = re.compile(r"[a-z_-]+")
 
 Origin = tuple[str, str, int]
-"""Scheme, host and port: each has rules of its own."""
+"""Scheme, host and port: each has its own rules."""
 LaneOf = Callable[[str], Awaitable[str]]
 
 
@@ -49,23 +49,23 @@ class Decision(NamedTuple):
     allowed: bool
     reason: str
     delay: float
-    """Seconds that the server wants between requests."""
+    """Crawl delay in seconds."""
 
 
 class Rules(NamedTuple):
     """The robots.txt rules of one server."""
 
     rules: Protego | None
-    """None: it has none."""
+    """None: there are none."""
     problem: str
-    """Why nothing of it is to be fetched, whatever the rules."""
+    """Why nothing may be fetched, whatever the rules."""
     delay: float
     size: int
     until: float
 
 
 class Robots:
-    """The rules of web servers, for all jobs of a process."""
+    """robots.txt rules of web servers, cached for all jobs of a process."""
 
     def __init__(self, lanes: LaneRegistry, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._lanes = lanes
@@ -74,8 +74,8 @@ class Robots:
         self._asking: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
 
     async def allowed(self, ctx: JobContext, address: WebAddress, lane_of: LaneOf) -> Decision:
-        """Whether a page may be fetched. Raises what `ctx.fetch` raises where the server cannot be
-        reached or answers 5xx: then it is not known, and the job is tried again later."""
+        """Decide whether a page may be fetched. Raises what `ctx.fetch` raises if the server is
+        unreachable or returns 5xx: then it is unknown, and the job is retried later."""
         try:
             import protego  # noqa: F401 (here, because most processes fetch no pages)
         except ModuleNotFoundError:
@@ -117,7 +117,7 @@ class Robots:
             size -= self._known.pop(next(iter(self._known))).size
 
     async def _pace(self, host: str, lane_of: LaneOf) -> None:
-        """The lane is the host's, whatever the scheme and port."""
+        """Apply the crawl delay to the host's lane, whatever the scheme and port."""
         delays = [rules.delay for origin, rules in self._known.items() if origin[1] == host]
         self._lanes.pace(await lane_of(host), max(delays, default=0.0))
 
@@ -142,7 +142,7 @@ class Robots:
 
 
 async def _text(fetched: Fetched) -> str:
-    """As much as is read, without a line that is cut."""
+    """Decode the part that is parsed, without a truncated last line."""
     body = bytearray()
     async for part in fetched.parts:
         body += part
@@ -152,8 +152,8 @@ async def _text(fetched: Fetched) -> str:
 
 
 def ours(text: str) -> str:
-    """The same rules, with one name for all programs but this one: thousands of names over
-    thousands of rules would be millions. A name is ours if it is the whole of ours."""
+    """Reduce the rules to ours and one name for all other agents: thousands of names over thousands
+    of rules would be millions. A name is ours only if it matches in full."""
     lines = []
     for line in text.splitlines():
         if agent := _AGENT.match(line):

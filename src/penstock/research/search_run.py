@@ -1,12 +1,12 @@
 """One run of a search: queries providers, merges their results, and reads pages, each by a separate
 job in its lane.
 
-The job of the search only waits for them. Meanwhile it keeps its place in the lane `search`, which
-is what bounds how many searches go on at a time, and no worker. Interrupted anywhere, it is run
-again and finds the same jobs. What was answered and read in an earlier run is not done again.
+The job of the search only waits for them. It keeps its slot in the lane `search`, which limits
+concurrent searches, but no worker. If interrupted, it runs again and finds the same jobs; finished
+work of an earlier run is not repeated.
 
-It waits for nobody without end. Pages are read as soon as all providers have answered, or some have
-and the others had a head start; a provider or page that takes too long is given up, and said so.
+No wait is unlimited. Pages are read as soon as all providers have responded, or some have and the
+others had a head start; a provider or page that takes too long is abandoned, and reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.research.status import DOCUMENTS, address_of, results_of, selected
 from penstock.wire.tasks import Work
 
 HEAD_START = 0.25
-"""Of the time that providers have: once so much is over, pages of what was found are read."""
+"""Share of the providers' time after which reading of the pages found so far starts."""
 
 
 def register(tools: ResearchDeps, seconds: float, job: Callable[..., Callable[[Any], Any]]) -> None:
@@ -44,7 +44,7 @@ def register(tools: ResearchDeps, seconds: float, job: Callable[..., Callable[[A
 
 
 class SearchRun:
-    """A search under way."""
+    """A search in progress."""
 
     def __init__(self, tools: ResearchDeps, ctx: JobContext, started: Started) -> None:
         self._tools = tools
@@ -54,11 +54,11 @@ class SearchRun:
         self._ref, self._run = started.search.ref, started.search.run
         self._answers = {one.provider: one for one in started.answers}
         self._jobs: dict[str, Job] = {}
-        """Those that are waited for, by id."""
+        """Jobs in progress, by id."""
         self._finds: dict[str, str] = {}
-        """Of those, by id: which provider is asked."""
+        """Provider of each of those jobs, by id."""
         self._pages: dict[str, str] = {}
-        """Of those, by id: the key of the page that is read."""
+        """Key of the page that each of those jobs reads, by id."""
         self._planned: set[str] = set()
         self._over_budget = 0
 
@@ -116,7 +116,7 @@ class SearchRun:
                 await self._give_up_pages()
 
     async def _next(self, until: float) -> Job | None:
-        """The next job to finish; None: none has until then."""
+        """Wait for the next job to finish; None if none has by then."""
         jobs = [self._jobs[one] for one in (*self._finds, *self._pages)]
         try:
             async with (
@@ -130,8 +130,8 @@ class SearchRun:
         return None
 
     async def _ended(self, job: Job) -> None:
-        """One that is completed, or failed in its handler, has noted what came of it. One that was
-        cancelled, or whose processes died under it, has not."""
+        """Handle a finished job. A completed one, and one that failed in its handler, has stored
+        its outcome. One that was cancelled, or whose processes died, has not."""
         provider, key = self._finds.pop(job.id, None), self._pages.pop(job.id, None)
         if job.state is JobState.COMPLETED:
             return
@@ -159,7 +159,8 @@ class SearchRun:
         )
 
     async def _plan(self) -> bool:
-        """Have pages of the best results read that are not yet; whether there were any."""
+        """Enqueue reading of the best pages that are still unread; returns whether there were
+        any."""
         known = await self._known()
         lists = [one.findings for one in known.answers]
         new: dict[str, NewPage] = {}
@@ -209,13 +210,13 @@ class SearchRun:
         self._pages.clear()
 
     async def _cancelled(self, ids: Iterable[str]) -> list[Job]:
-        """Cancel jobs; those that had not finished, as they were before."""
+        """Cancel jobs; returns those that had not finished, as they were before."""
         before = await self._tools.queue.get(list(ids))
         gone = await self._tools.queue.cancel(JobFilter(ids=list(ids), tenant=self._ref.tenant))
         return [before[one] for one in gone if one in before]
 
     async def _known(self) -> Started:
-        """The search as it stands. TaskStopped: it is not this run's any more."""
+        """Load the search. Raises TaskStopped if this run no longer owns it."""
         started = await self._tools.store.start(self._ref, self._run, self._tools.now())
         if started is None:
             raise TaskStopped(self._ref.task)
@@ -250,13 +251,13 @@ class SearchRun:
 
 
 def _in_full(work: Work) -> dict[str, Any]:
-    """For the record of the job, which has room for so much."""
+    """Format results for the job's record, within its limit."""
     return asdict(replace(work, abstract=(work.abstract or "")[:RECORD_LIMIT] or None))
 
 
 def host_of(url: str) -> str:
-    """Of a page. One that no address can be made of is refused where it would be fetched; here it
-    only needs a lane."""
+    """Return the host of a page. An invalid URL is rejected when it is fetched; here it only needs
+    a lane."""
     try:
         return web_address(url).host
     except ValidationError:

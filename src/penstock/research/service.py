@@ -36,17 +36,17 @@ Format = Literal["markdown", "json", "bibtex"]
 
 MAX_WAIT = 300.0
 MAX_QUERIES = 100
-"""In one call."""
+"""Maximum queries in one call."""
 MAX_SEARCHES = 1000
-"""In one task."""
+"""Maximum searches of one task."""
 MAX_RESULTS = 100
-"""For one query."""
+"""Maximum results per query."""
 MAX_LISTED = 1000
 QUERY_LIMIT = 1000
 QUESTION_LIMIT = 10_000
 MAX_SECONDS = 30 * 86400.0
 RECENT = 50
-"""Searches that tell how long the next ones will take."""
+"""Recent searches used to estimate the duration of the next."""
 
 
 class Research:
@@ -64,23 +64,23 @@ class Research:
         self._parallel = parallel
         self._snapshots = TaskSnapshots(tools)
         self.providers = providers
-        """Who is asked unless a call says otherwise, in order."""
+        """Default providers, in order."""
 
     @property
     def known(self) -> tuple[str, ...]:
-        """All who can be asked, in order."""
+        """All available providers, in order."""
         return tuple(self._tools.providers)
 
     async def open(self) -> None:
-        """Nothing of its own: queue, store and documents are open by now."""
+        """Do nothing: queue, store and documents are already open."""
 
     async def close(self) -> None:
         await self._snapshots.close()
         await self._tools.providers.close()
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that searches does beside its jobs. ConfigError where it could not do
-        them: better none starts than every search fails."""
+        """Background work of a process that searches. Raises ConfigError if it cannot be done:
+        better not to start than to fail every search."""
         if FIND in kinds:
             self._tools.providers.check()
         return [TaskReconciler(self._tools, self._enqueue)] if SEARCH in kinds else []
@@ -150,7 +150,8 @@ class Research:
     def check_searches(
         self, queries: Sequence[str], max_results: int, providers: Sequence[str] | None
     ) -> tuple[str, ...]:
-        """Who would be asked; ValidationError for what `queue_searches` would not take."""
+        """Return the providers to query; raises ValidationError for what `queue_searches` would
+        reject."""
         if not 0 < len(queries) <= MAX_QUERIES:
             raise ValidationError(f"queue 1 to {MAX_QUERIES} queries at a time")
         if not all(0 < len(_tidy(query)) <= QUERY_LIMIT for query in queries):
@@ -181,8 +182,8 @@ class Research:
         ]
 
     async def _refuse_stopped(self, tenant: str, task_id: str) -> None:
-        """Before anything is stored. Stopped a moment later, the searches stay unfinished, as all
-        others of the task."""
+        """Raise if the task is stopped, before anything is stored. If it is stopped a moment later,
+        the searches stay unfinished, like its others."""
         if await self._tools.store.get(tenant, task_id) is None:
             raise TaskNotFound(task_id)
         if await self._is_stopped(tenant, task_id):
@@ -275,8 +276,8 @@ class Research:
         return Resumed(task_id, after.status, queued)
 
     async def _again(self, searches: Sequence[Search]) -> list[Search]:
-        """Those that need another job: not those whose job still runs, and not those that have a
-        new run already, for which there was none."""
+        """Select the searches that need a new job: not those whose job is still running, and not
+        those that already have a new run."""
         left = [search for search in searches if search.state in UNFINISHED]
         jobs = await self._tools.queue.get([job_id(search) for search in left])
         again: list[Search] = []
@@ -318,10 +319,10 @@ class Research:
         cursor: str | None = None,
         tenant: str = "default",
     ) -> PageText:
-        """The text of a page that was read (`Work.document`, or its address), or of any document of
-        the documents. Without `collection` pages of the web come first, then whichever collection
-        has it; ValidationError if several have. `limit` characters at most, from `cursor` on.
-        DocumentNotFound where there is none."""
+        """Return the text of a page that was read (`Work.document`, or its URL), or of any
+        document. Without `collection`, web pages are searched first, then all collections; raises
+        ValidationError if several have it. At most `limit` characters, from `cursor` on. Raises
+        DocumentNotFound."""
         if not 0 < limit <= 1_000_000:
             raise ValidationError("limit must be 1 to 1,000,000 characters")
         return await page_text(

@@ -29,7 +29,7 @@ def build_research(
     job: Callable[..., Callable[[Any], Any]],
     enqueue: Enqueue,
 ) -> Research:
-    """Build the research of an app and register the jobs that serve it."""
+    """Build the research service of an app and register its jobs."""
     settings = config.research
     providers = open_providers(
         config.providers,

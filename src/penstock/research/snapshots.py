@@ -24,15 +24,15 @@ from penstock.research.status import (
 from penstock.wire.tasks import SearchView, TaskView, Trouble
 
 LOOK = 20
-"""Queued jobs that are asked what they wait for."""
+"""Maximum queued jobs to ask what they wait for."""
 SMALL = 300
-"""So many findings are put in order at once; more in a thread, for that takes a while."""
+"""Maximum findings to sort on the event loop; more are sorted in a thread."""
 NEXT_WAIT = 50.0
 
 
 @dataclass(slots=True, frozen=True)
 class Snapshot:
-    """A task at one moment, and all that is derived from it."""
+    """A task at one version, and everything derived from it."""
 
     record: TaskRecord
     version: int
@@ -43,7 +43,7 @@ class Snapshot:
     errors: tuple[Trouble, ...]
     waiting_for: tuple[str, ...]
     _views: dict[tuple[int, int], TaskView] = field(default_factory=dict)
-    """Made once for all who ask the same, as long as its budget does not run by the clock."""
+    """Cached for identical requests, as long as the budget does not depend on the clock."""
 
     @property
     def finished(self) -> bool:

@@ -22,7 +22,7 @@ from penstock.wire.tasks import Budget, PageProgress, SearchView, Trouble, Work
 from penstock.wire.view import made
 
 DOCUMENTS = "documents"
-"""The provider of what is here already: nothing is to be fetched for what it finds."""
+"""The provider of stored documents: nothing has to be fetched for its findings."""
 
 
 def status_of(searches: Sequence[Search], *, stopped: bool) -> TaskStatus:
@@ -48,7 +48,7 @@ def budget_of(task: ResearchTask, now: float) -> Budget:
 
 
 def address_of(finding: Finding) -> tuple[str, str] | None:
-    """What to read of a work: the address in one spelling, and as it is. None: nothing."""
+    """Return the URL to read for a work, normalized and as given; None if there is none."""
     for url in (finding.open_access_url, finding.url):
         if url and (key := canonical_url(url)):
             return key, url
@@ -56,21 +56,21 @@ def address_of(finding: Finding) -> tuple[str, str] | None:
 
 
 def selected(record_lists: Iterable[Sequence[Finding]], limit: int) -> list[Merged]:
-    """The results of one search: the best works of what its providers found."""
+    """Select the results of one search: the best works that its providers found."""
     return merge(record_lists)[:limit]
 
 
 @dataclass(slots=True, frozen=True)
 class Results:
-    """The results of a task: each publication once."""
+    """The results of a task, without duplicates."""
 
     works: tuple[Work, ...]
     found: dict[str, int]
-    """By search: how many."""
+    """Number of results by search."""
 
 
 def results_of(record: TaskRecord) -> Results:
-    """In the order of the searches, and within a search the best first."""
+    """Merge the results, in the order of the searches, best first within each."""
     lists: dict[str, list[Sequence[Finding]]] = {}
     for answer in record.answers:
         lists.setdefault(answer.search, []).append(answer.findings)
@@ -114,7 +114,7 @@ def _work(merged: Merged, queries: Sequence[str], pages: dict[str, TaskPage]) ->
 
 
 def troubles_of(record: TaskRecord) -> tuple[Trouble, ...]:
-    """What went wrong, in the order of the searches."""
+    """List the problems, in the order of the searches."""
     found: dict[str, list[Trouble]] = {search.ref.id: [] for search in record.searches}
     queries = {search.ref.id: search.query for search in record.searches}
     for answer in record.answers:

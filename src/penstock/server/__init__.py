@@ -1,1 +1,1 @@
-"""The HTTP server: translates between HTTP and the library, and decides nothing itself."""
+"""The HTTP server: translates between HTTP and the library, without decisions of its own."""

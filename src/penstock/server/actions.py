@@ -1,7 +1,7 @@
 """Records actions of callers, for the audit log.
 
-A record is there before anything is done, and says how it ended afterwards. So an action whose
-server died is not missing, and where nothing can be recorded nothing is done.
+A record is written before the action, and completed with its outcome afterwards. So an action whose
+server died is not missing, and if nothing can be recorded, nothing is done.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from penstock.wire.jobs import ChangedJobs
 log = logging.getLogger("penstock.server")
 
 NAMED = 20
-"""Ids of jobs that a record names; of more it tells how many."""
+"""Maximum job ids in a record; of more it has the number."""
 UNKNOWN = "?"
-"""The subject where there is none of that name: a name that is nobody's may be anything."""
+"""Subject of an action on something that does not exist: a name that matches nothing may be
+anything."""
 NOT_FOUND = 404
 _ID = re.compile("[0-9a-f]{32}")
 
 
 def named(id: str) -> str:
-    """An id as a subject; what is none is not kept, not even for a moment."""
+    """Return an id as a subject; anything else is not recorded."""
     return id if _ID.fullmatch(id) else UNKNOWN
 
 
@@ -43,7 +44,7 @@ class RecordedAction:
     def __init__(self, detail: dict[str, Any]) -> None:
         self.detail = detail
         self.partial = False
-        """Some of what was asked for could not be done."""
+        """Whether part of the request could not be done."""
 
     def changed(self, jobs: ChangedJobs) -> None:
         refused = len(jobs.refused)
@@ -55,7 +56,7 @@ class RecordedAction:
 async def acting(
     request: Request, caller: Caller, action: str, subject: str, **detail: Any
 ) -> AsyncIterator[RecordedAction]:
-    """Record what is done in the block, however it ends. `detail` holds no payloads."""
+    """Record an action, the block, however it ends. `detail` contains no payloads."""
     access: AccessStore = request.app.state.access
     deed = RecordedAction(detail)
     record = Action(

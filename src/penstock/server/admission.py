@@ -6,13 +6,14 @@ from penstock.api.queue_depth import Depth
 from penstock.server.problems import busy
 
 FULL_SECONDS = 5.0
-"""What a caller is told to wait."""
+"""Retry-After for rejected callers."""
 
 
 class Admission(Depth):
-    """See `Depth`; whoever finds no room is told so."""
+    """See `Depth`; rejects callers if there is no room."""
 
     async def check(self, tenant: str) -> None:
-        """A Problem (503) where the queue is full, or the tenant's share of it. Counts one more."""
+        """Raise a Problem (503) if the queue, or the tenant's share of it, is full. Counts one
+        more."""
         if (why := await self.full(tenant)) is not None:
             raise busy("queue-full", why, FULL_SECONDS)

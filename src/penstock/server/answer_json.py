@@ -1,4 +1,4 @@
-"""Answers in JSON."""
+"""JSON responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.model.access import Caller, KeyScope
 from penstock.wire.view import plain
 
 TOLD = ("id", "answer_id", "collection", "state")
-"""What also callers who may not read are told of what they change."""
+"""Fields that callers without the scope `read` get of what they change."""
 
 
 def reply(
@@ -25,8 +25,8 @@ def reply(
 
 
 def for_caller(answer: Response, caller: Caller) -> Response:
-    """An answer that tells all of something that was stored before: to who may not read it, only
-    which it is and its state."""
+    """Reduce a response about something stored to its id and state, for callers without the scope
+    `read`."""
     if KeyScope.READ in caller.scopes:
         return answer
     whole = json.loads(bytes(answer.body))
@@ -37,12 +37,12 @@ def for_caller(answer: Response, caller: Caller) -> Response:
 
 
 def written(content: Any) -> bytes:
-    """As JSON."""
+    """Serialize as JSON."""
     text = json.dumps(content, default=plain, ensure_ascii=False, separators=(",", ":"))
     # "replace": a lone surrogate cannot be sent, and must not make the rest unreadable.
     return text.encode("utf-8", "replace")
 
 
 def at(*names: str) -> str:
-    """The path of something, its names escaped: an id may hold a slash."""
+    """Build the path of a resource, with its names escaped: an id may contain a slash."""
     return "/v1/" + "/".join(quote(name, safe="") for name in names)

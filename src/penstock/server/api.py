@@ -46,11 +46,12 @@ SPANS_ARE_OURS: TelemetryConfig = {
     "operation_spans": False,
     "auto_configure": False,
 }
-"""FastAPI's own tell paths, queries and what exceptions say; see `Guard`."""
+"""Disables FastAPI's own spans, which contain paths, queries and exception messages; see
+`Guard`."""
 
 
 def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
-    """The API of an app whose documents and access are open."""
+    """Build the API of an app whose services are open."""
     api = FastAPI(
         title="Penstock",
         version=__version__,

@@ -21,7 +21,7 @@ Model = TypeVar("Model", bound=BaseModel)
 MAX_FIELDS = 100
 """More than any body has."""
 SLOWEST = 1000
-"""Bytes a second that are expected of a body once `body_seconds` are over."""
+"""Minimum bytes per second of a body once `body_seconds` have passed."""
 
 
 def media_type(request: Request) -> str:
@@ -29,7 +29,7 @@ def media_type(request: Request) -> str:
 
 
 async def stream(request: Request, most: int) -> AsyncIterator[bytes]:
-    """The body as it comes. 413 past `most` bytes; 408 when it comes too slowly."""
+    """Stream the body. Raises 413 past `most` bytes; 408 if it is too slow."""
     config: ServerConfig = request.app.state.config
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > most:
@@ -59,20 +59,20 @@ def _too_large(most: int) -> Problem:
 
 
 async def whole(request: Request) -> bytes:
-    """A body of JSON, all of it."""
+    """Read a whole JSON body."""
     config: ServerConfig = request.app.state.config
     return b"".join([chunk async for chunk in stream(request, config.json_bytes)])
 
 
 async def json_body(request: Request, model: type[Model]) -> tuple[Model, bytes]:
-    """The body as `model`, and as it was sent; 415 where it is not said to be JSON."""
+    """Read the body as `model`, and as sent; raises 415 if it is not declared as JSON."""
     require(request, "application/json")
     body = await whole(request)
     return parse(body, model), body
 
 
 def parse(body: bytes, model: type[Model]) -> Model:
-    """The body as `model`; 422 says what is wrong with it."""
+    """Parse the body as `model`; raises 422 that says what is wrong."""
     given = value_of(body, "the body")
     if isinstance(given, dict) and len(given) > MAX_FIELDS:  # each would be an error of its own
         there = ", ".join(model.model_fields)
@@ -95,7 +95,7 @@ def _what(error: Mapping[str, Any], model: type[BaseModel]) -> str:
 
 
 def value_of(text: bytes | str, what: str) -> Any:
-    """See `json_text.value_of`; 422 says what is wrong with it."""
+    """See `json_text.value_of`; raises 422 that says what is wrong."""
     try:
         return json_text.value_of(text, what)
     except ValidationError as error:
@@ -103,7 +103,7 @@ def value_of(text: bytes | str, what: str) -> Any:
 
 
 def require(request: Request, *types: str) -> str:
-    """The body's media type, which must be one of these."""
+    """Return the body's media type, which must be one of these."""
     given = media_type(request)
     if given not in types:
         raise Problem(

@@ -20,24 +20,25 @@ from penstock.server.problems import Problem
 from penstock.server.ratelimit import Allowance, Limit, RateLimiter
 
 REMEMBER_SECONDS = 5.0
-"""A key that was looked up is not looked up again for so long, nor is its being revoked noticed."""
+"""How long a key is cached, and its revocation may go unnoticed."""
 REMEMBERED = 10_000
 OWN_USER = "own_user"
-"""Of a request's state: whether its connection is by the user that the server runs as."""
+"""Key in a request's state: whether the connection is by the user that runs the server."""
 OTHER_ORIGIN = "other_origin"
-"""Of a request's state: whether a page of another origin has a browser send it (see cors.py)."""
+"""Key in a request's state: whether a page of another origin made the browser send it (see
+cors.py)."""
 BURSTS = 10
-"""A tenth of a minute's requests may come at once."""
+"""Share of a minute's requests that may come at once."""
 FORWARDED = frozenset(
     ("forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip")
 )
-"""Headers that proxies add, beside those that begin with X-Forwarded-."""
+"""Headers that proxies add, besides those that start with X-Forwarded-."""
 
 API = "/v1/"
 
 
 class Callers:
-    """Knows callers by their keys, and counts their requests."""
+    """Authenticates callers by their keys, and counts their requests."""
 
     def __init__(self, access: AccessStore, per_minute: int, anonymous: Anonymous) -> None:
         self._access = access
@@ -47,7 +48,7 @@ class Callers:
         self._known: OrderedDict[str, tuple[float, ApiKey | None]] = OrderedDict()
 
     async def caller(self, request: Request) -> Caller:
-        """Who it is; a Problem when that cannot be told."""
+        """Authenticate the caller; raises a Problem if that is not possible."""
         secret = _secret(request)
         if secret is None:
             self._check_anonymous(request)
@@ -74,7 +75,7 @@ class Callers:
             )
 
     def take(self, caller: Caller) -> Allowance:
-        """Count one more request of a caller, or refuse it."""
+        """Count a request of a caller, or reject it."""
         return self._limiter.take(caller.key or "", self._limit(caller.requests_per_minute))
 
     def _limit(self, own: int | None) -> Limit:
@@ -111,7 +112,7 @@ def _unauthorized(detail: str) -> Problem:
 
 
 async def known(request: Request) -> Caller:
-    """A dependency: the caller, who has requests left."""
+    """Dependency: the authenticated caller, within the rate limit."""
     callers: Callers = request.app.state.callers
     caller = await callers.caller(request)
     allowance = callers.take(caller)
@@ -131,7 +132,7 @@ async def known(request: Request) -> Caller:
 
 
 async def check_still_allowed(request: Request) -> None:
-    """For who is told something long after asking: a Problem once the key is revoked."""
+    """Raise a Problem once the key of a long-running request is revoked."""
     # What the stores of keys raise, wherever they are: nobody is sent away because they cannot be
     # asked.
     with suppress(QueueUnavailable):
@@ -142,8 +143,8 @@ Known = Annotated[Caller, Depends(known)]
 
 
 def allowed(*scopes: KeyScope) -> Callable[..., Awaitable[Caller]]:
-    """A dependency: the caller, who has these scopes and requests left, and who gives no parameter
-    that the route does not have."""
+    """Dependency: the caller with these scopes, within the rate limit, without parameters that the
+    route does not have."""
 
     async def check(request: Request) -> Caller:
         caller = await known(request)
@@ -159,12 +160,12 @@ def allowed(*scopes: KeyScope) -> Callable[..., Awaitable[Caller]]:
 Reader = Annotated[Caller, Depends(allowed(KeyScope.READ))]
 Writer = Annotated[Caller, Depends(allowed(KeyScope.WRITE))]
 PermitHolder = Annotated[Caller, Depends(allowed(KeyScope.WRITE, KeyScope.READ))]
-"""Has something made of what is stored, and is told it."""
+"""Access for routes that create something from stored data and return it."""
 Admin = Annotated[Caller, Depends(allowed(KeyScope.ADMIN))]
 
 
 def check_parameters(request: Request) -> None:
-    """422 for a parameter that the route does not have. Pages may carry others."""
+    """Raise 422 for a parameter that the route does not have. Pages may carry others."""
     if not request.query_params or not request.url.path.startswith(API):
         return
     known = sorted(set(_parameters(request.scope["route"].dependant)))

@@ -1,7 +1,7 @@
 """Limits connections, and the size and time of request headers.
 
-The HTTP library waits for ever for a head, and keeps all of it. So whoever opens connections and
-says nothing, or never comes to an end, would take every file and all memory there is.
+The HTTP library waits indefinitely for a head, and buffers all of it. So a client that opens
+connections and sends nothing, or never finishes, could use up all file descriptors and memory.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from penstock.server.problems import MEDIA_TYPE, Problem, busy
 log = logging.getLogger("penstock.server")
 
 SPARE_FILES = 256
-"""Beside connections: databases, originals, parsers."""
+"""File descriptors for databases, originals, parsers."""
 SEPARATORS = b": \r\n"
-"""What a header is written with, beside its name and value."""
+"""Bytes of a header besides its name and value."""
 MAX_HEADERS = 200
-"""Of one request, with its trailers."""
+"""Maximum headers of a request, including trailers."""
 REASONS = {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Too Many"}
 
 
 class ConnectionGate:
-    """All connections of a server, and those of them that have asked for nothing yet."""
+    """All connections of a server, and which of them are idle."""
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
@@ -38,12 +38,12 @@ class ConnectionGate:
         self.idle: dict[HttpConnection, None] = {}  # in the order in which they came to be so
 
     def connection(self, *arguments: Any, **options: Any) -> HttpConnection:
-        """What the HTTP library calls for each that is accepted."""
+        """Create a connection; called by the HTTP library for each that is accepted."""
         return HttpConnection(self, *arguments, **options)
 
 
 def _files(connections: int) -> int:
-    """How many files the process may have open, once it has asked for as many as it may need."""
+    """Raise the limit of open files as far as needed and possible, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + SPARE_FILES
     if soft < wanted:
@@ -55,14 +55,14 @@ def _files(connections: int) -> int:
 
 
 class HttpConnection(HttpToolsProtocol):
-    """One on which the head of a request comes soon and is not too large, or it is closed."""
+    """A connection that is closed if the head of a request is late or too large."""
 
     def __init__(self, lobby: ConnectionGate, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._lobby = lobby
         self._patience: asyncio.TimerHandle | None = None
         self._unparsed = 0
-        """Bytes since the last that meant something: of a head, of what follows a body."""
+        """Bytes since the last complete element, in a head or after a body."""
         self._head = 0
         self._headers = 0
         self._in_head = False
@@ -153,7 +153,7 @@ class HttpConnection(HttpToolsProtocol):
             self.refuse(Problem(400, "bad-request", "not an HTTP/1.1 request"))
 
     def refuse(self, problem: Problem) -> None:
-        """Say why, unless an answer is under way, and hang up."""
+        """Send the problem, unless a response is in progress, and close the connection."""
         self.connections.discard(self)  # at once: what is on its way out is no more to be counted
         self._lobby.idle.pop(self, None)
         answering: Any = self.cycle  # None before the first request, whatever its type says

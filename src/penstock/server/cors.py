@@ -1,9 +1,8 @@
 """Cross-origin requests: which pages of other origins may call the API from a browser.
 
-None unless `server.origins` names them. A page of a named origin always needs a key: it is somebody
-else's program, also where the person at this machine needs none. Cookies are neither asked for nor
-read (no `Access-Control-Allow-Credentials`), so what a browser holds for the dashboard is out of
-its reach.
+None, unless `server.origins` lists them. A page of a listed origin always needs a key: it is
+another program, even if the user of this machine needs none. Cookies are neither requested nor read
+(no `Access-Control-Allow-Credentials`), so the dashboard's are out of its reach.
 """
 
 from __future__ import annotations
@@ -17,38 +16,37 @@ from penstock.server.idempotency import HEADER
 from penstock.telemetry import tracing
 
 API = ("/v1/", "/mcp", "/openapi.json", "/healthz", "/readyz")
-"""How paths begin that pages of other origins may call. Pages of the dashboard are not among
-them, nor is /metrics."""
+"""Prefixes of paths that pages of other origins may call: not the dashboard, nor /metrics."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 ASKED = (
     f"Accept, Authorization, Content-Type, {HEADER}, Last-Event-ID, Mcp-Method, Mcp-Name, "
     f"Mcp-Protocol-Version, Mcp-Session-Id, {tracing.HEADER}"
 )
-"""Headers that requests may have."""
+"""Allowed request headers."""
 EXPOSED = (
     "Allow, Content-Disposition, Idempotency-Replayed, Location, RateLimit, RateLimit-Policy, "
     "Retry-After, WWW-Authenticate"
 )
-"""Headers of answers that a script may read, beside those it may always."""
+"""Response headers that scripts may read, besides the default ones."""
 REMEMBER_SECONDS = 600
-"""For how long a browser may take a preflight's answer as given."""
+"""How long a browser may cache a preflight response."""
 
 
 class Origins:
-    """The origins that are named."""
+    """The allowed origins."""
 
     def __init__(self, named: Iterable[str]) -> None:
         self._named = frozenset(named)
 
     def allowed(self, path: str, headers: Headers) -> str | None:
-        """The origin of a request that may call this path; None for every other."""
+        """Return the origin of a request if it may call this path; else None."""
         given = headers.getlist("origin")
         if len(given) != 1 or given[0] not in self._named or not path.startswith(API):
             return None
         return given[0]
 
     def mark(self, headers: MutableHeaders, origin: str | None) -> None:
-        """Say on an answer who may read it."""
+        """Add the headers that let the origin read the response."""
         if self._named:
             headers.add_vary_header("Origin")  # also where there was none: caches keep it
         if origin is not None:
@@ -57,9 +55,9 @@ class Origins:
 
 
 def by_other_page(headers: Headers) -> bool:
-    """Whether a browser says that a page of another origin has it send a request without naming
-    that origin: a picture, a GET whose answer the page does not get to read. Not whether somebody
-    has followed a link from there."""
+    """Whether the browser says that a page of another origin made it send a request without naming
+    that origin: an image, a GET whose response the page cannot read. Not a link that somebody
+    followed."""
     site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
     return site in ("cross-site", "same-site") and mode != "navigate"
 
@@ -69,7 +67,7 @@ def is_preflight(method: str, headers: Headers) -> bool:
 
 
 def preflight(headers: Headers) -> Response:
-    """What a browser is told before it sends a request. It sends no key with the question."""
+    """Respond to a preflight request, which carries no key."""
     told = {
         "Access-Control-Allow-Methods": METHODS,
         "Access-Control-Allow-Headers": ASKED,

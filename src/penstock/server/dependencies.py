@@ -44,20 +44,19 @@ AdminAccess = Annotated[TenantView, Depends(_controlling)]
 
 T = TypeVar("T")
 
-Before = Annotated[str | None, Query(max_length=64, description="`next` of the page before.")]
-WaitForChange = Annotated[
-    float, Query(ge=0, le=86400, description="Seconds; answers with the first change.")
-]
+Before = Annotated[str | None, Query(max_length=64, description="`next` of the previous page.")]
+WaitForChange = Annotated[float, Query(ge=0, le=86400, description="Seconds to wait for a change.")]
 Since = Annotated[
     int | None,
-    Query(ge=0, le=2**62, description="A `version`: for a change after it, not after now."),
+    Query(ge=0, le=2**62, description="Wait for a change after this `version`, not after now."),
 ]
 
 
 async def poll_change(
     request: Request, wait: float, look: Callable[..., Coroutine[Any, Any, T]], since: int | None
 ) -> T:
-    """What `look` gives: with `wait`, as soon as it has changed, or as it stands then."""
+    """Call `look`; with `wait`, return as soon as there is a change, or the state at the end of the
+    wait."""
     found: T | None = None
     if wait:
         seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
@@ -68,8 +67,8 @@ async def poll_change(
 
 
 async def long_poll(request: Request, waiting: Coroutine[Any, Any, T]) -> T | None:
-    """What is waited for; None when the server is told to stop. ClientDisconnect when the caller
-    has hung up: only a wait ends with that. 401 soon after the caller's key is revoked."""
+    """Await a wait; None if the server is told to stop. Raises ClientDisconnect if the caller hangs
+    up, which ends only waits, and 401 soon after the caller's key is revoked."""
     state = request.app.state
     with state.metrics.long_poll():
         found: T | None = await state.draining.unless(

@@ -25,7 +25,7 @@ class Draining:
         self._others: list[Callable[[], None]] = []
 
     def also(self, begin: Callable[[], None]) -> None:
-        """Have somebody else told too, who keeps waits of their own."""
+        """Register a callback for components that have their own waits."""
         self._others.append(begin)
 
     def begin(self) -> None:
@@ -42,8 +42,8 @@ class Draining:
         timeout: float | None = None,
         also: asyncio.Task[Any] | None = None,
     ) -> bool:
-        """Whether `task` is done before the server is told to stop, before `also` is, and in time.
-        It goes on otherwise."""
+        """Whether `task` finishes before the server is told to stop, before `also` does, and in
+        time. It continues otherwise."""
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.begun:
             told.set_result(None)
@@ -62,10 +62,9 @@ class Draining:
         check: Callable[[], Awaitable[None]] | None = None,
         every: float | None = None,
     ) -> T | None:
-        """What `work` gives; None when the server is told to stop before that, and `work` is
-        then cancelled: only waits go in here. ClientDisconnect when the caller, as far as
-        `receive` tells, is gone: nobody waits for the answer any more. What `check` raises, which
-        is asked after so many seconds each, ends the wait, too."""
+        """Await `work`; None if the server is told to stop first, which cancels it: only for waits.
+        Raises ClientDisconnect if `receive` says that the caller has hung up. `check` is called at
+        that interval, and what it raises also ends the wait."""
         task = asyncio.create_task(work)
         leaving = None if receive is None else asyncio.create_task(left(receive))
         try:
@@ -81,7 +80,7 @@ class Draining:
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` gives; ClientDisconnect, and `work` is cancelled, when the caller hangs up."""
+    """Await `work`; raises ClientDisconnect, and cancels it, when the caller hangs up."""
     task, leaving = asyncio.create_task(work), asyncio.create_task(left(receive))
     try:
         await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -93,6 +92,6 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def left(receive: Receive) -> None:
-    """Returns when the caller has hung up."""
+    """Return when the caller has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

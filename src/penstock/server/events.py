@@ -37,7 +37,7 @@ def event(name: str, data: Any, id: str | None = None) -> bytes:
 
 
 class EventStream(Response):
-    """An answer that goes on until its events end, its reader leaves, or the server stops."""
+    """A response that lasts until its events end, its reader disconnects, or the server stops."""
 
     def __init__(
         self,

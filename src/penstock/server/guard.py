@@ -34,14 +34,14 @@ LINGER_SECONDS = 1.0
 LINGER_BYTES = 16_000_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PROBES = ("/healthz", "/readyz")
-"""Answered to anybody, under any name: probes come by address."""
+"""Paths served to anybody, under any host name: probes use addresses."""
 METRICS = "/metrics"
 ALWAYS = (*PROBES, METRICS)
-"""Answered also while the server is stopping."""
+"""Paths served even while the server is stopping."""
 
 
 class _Name(Convertor[str]):
-    """One part of a path, unescaped here and not before: an id may hold a slash."""
+    """One part of a path, unescaped only here: an id may contain a slash."""
 
     regex = "[^/]+"
 
@@ -126,7 +126,7 @@ class Guard:
                     await self._told(scope, told)(scope, take, answer)
 
     def _told(self, scope: Scope, problem: Problem) -> Response:
-        """As a page to a person in a browser."""
+        """Respond with a page if a person in a browser asks."""
         request = Request(scope)
         return self._page_of(request, problem) if for_people(request) else problem.response()
 
@@ -167,8 +167,8 @@ class Guard:
 
 
 async def _linger(take: Receive) -> None:
-    """Take in a little more of a body that is refused: a connection that is closed with bytes
-    unread loses the answer on its way to a caller that is still sending."""
+    """Read a little more of a rejected body: closing a connection with unread bytes would lose the
+    response to a caller that is still sending."""
     size = 0
     try:
         async with asyncio.timeout(LINGER_SECONDS):
@@ -182,7 +182,8 @@ async def _linger(take: Receive) -> None:
 
 
 def _span(method: str, scope: Scope) -> AbstractContextManager[tracing.Span]:
-    """Of its address only the route is told: the rest names what is asked for. Not for probes."""
+    """Trace a request. Only the route is recorded; the rest of the URL names the subject. Not for
+    probes."""
     if scope["path"] in ALWAYS:
         return nullcontext(tracing.SILENT)
     header = Headers(scope=scope).get(tracing.HEADER)
@@ -195,7 +196,7 @@ def _route(scope: Scope) -> str:
 
 
 def _place(url: str) -> tuple[str, int | None]:
-    """Host and port; None for the ports that are meant where none is written."""
+    """Return host and port; None for default ports."""
     try:
         parts = urlsplit(url)
         port = None if parts.port in (80, 443) else parts.port

@@ -27,13 +27,14 @@ log = logging.getLogger("penstock.server")
 
 SAMPLE_SECONDS = 5.0
 KEPT = 720
-"""Samples: an hour."""
+"""Number of samples: an hour."""
 NEW_SECONDS = 30.0
-"""A process that joined so shortly before the first sample has done all it did about now."""
+"""A process that joined less than this before the first sample did all its work about now."""
 SHARE = 20
-"""With many lanes a look takes longer, and is made less often: so many times as long is waited."""
+"""With many lanes a sample takes longer and is taken less often: the pause is this many times as
+long."""
 LANES = 50
-"""Told of at most, those with most to do."""
+"""Maximum lanes in the history: the busiest."""
 
 
 class Pace(NamedTuple):
@@ -42,9 +43,9 @@ class Pace(NamedTuple):
     heartbeat_at: float
     seconds: float
     tally: Tally
-    """All since it joined."""
+    """Counts since it joined."""
     done: Tally
-    """In these seconds."""
+    """Counts in that interval."""
 
 
 class LaneUse(NamedTuple):
@@ -58,7 +59,7 @@ UNUSED = LaneUse(0, 0)
 class Sample(NamedTuple):
     at: float
     speeds: Mapping[RunOutcome, float]
-    """Runs a second that ended so."""
+    """Runs per second, by outcome."""
     done: Tally
     busy: int
     workers: int
@@ -112,7 +113,7 @@ class History:
         )
 
     def view(self, last: int = KEPT) -> HistoryView:
-        """In columns of one length, the oldest sample first. A quantile is null where nothing
+        """Return columns of equal length, oldest sample first. A quantile is null if nothing
         ended."""
         samples = list(self.samples)[-last:]
         busiest: dict[str, int] = {}
@@ -142,7 +143,7 @@ class History:
         )
 
     def of_lane(self, name: str, last: int = KEPT) -> dict[str, Any]:
-        """One lane, in columns likewise."""
+        """Return the columns of one lane."""
         samples = list(self.samples)[-last:]
         uses = [one.lanes.get(name, UNUSED) for one in samples]
         return {

@@ -1,8 +1,8 @@
 """Idempotency-Key: executes a repeated request once.
 
-What is made gets the id that the record of the request was begun with. So when a server dies
-between making it and keeping the answer, whoever sends the request again makes nothing twice; and
-once the record is forgotten, after `idempotency_seconds`, the key makes something new.
+What a request creates gets the id in its record. So if a server dies between creating it and
+storing the response, repeating the request creates nothing twice; once the record expires, after
+`idempotency_seconds`, the key creates something new.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPLAYED = {"Idempotency-Replayed": "true"}
 
 
 def fingerprint(request: Request, *content: Any) -> str:
-    """What must be the same for two requests to be the same one."""
+    """Hash what must be equal for two requests to be the same."""
     told = [request.method, request.url.path, request.url.query, *content]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
@@ -47,9 +47,8 @@ async def once(
     make: Callable[[str], Awaitable[Response]],
     made: str = "",
 ) -> Response:
-    """What `make` answers, or what it answered the last time. `made` is a new id for what it makes,
-    which others are told while it is under way; where it was begun before, `make` gets the id of
-    then."""
+    """Execute `make` once, or repeat its previous response. `made` is a new id for what it creates,
+    reported to others while it is in progress; if it was begun before, `make` gets that id."""
     key = _key(request)
     if key is None:
         return await make(made)

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90, 300)
 
 MAX_OTHERS = 100
-"""Kinds that have a label although no process handles them, for as long as this server is up."""
+"""Maximum kinds with their own label that no process handles, for the lifetime of this server."""
 OTHER = "other"
-"""What the rest are together."""
+"""Label of all other kinds."""
 
 
 class Metrics:
     def __init__(self, handled: Collection[str] = ()) -> None:
         self.streams: Tally[str] = Tally()
-        """Open now, by tenant."""
+        """Open streams, by tenant."""
         self._kinds = KindLabels(handled)
         self._registry = registry = CollectorRegistry()
         route = ["method", "route"]
@@ -59,7 +59,7 @@ class Metrics:
         self._lag.set_function(lambda: self.lag.longest)
 
     def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-        """Name, type, labels and meaning of each."""
+        """List name, type, labels and description of each metric."""
         for metric in (self._requests, self._seconds, self._streams, self._polls, self._lag):
             (family,) = metric.describe()
             name = family.name + ("_total" if family.type == "counter" else "")
@@ -88,7 +88,7 @@ class Metrics:
                 del self.streams[tenant]
 
     async def text(self, app: Penstock) -> tuple[bytes, str]:
-        """The whole of it, and its content type."""
+        """Return all metrics as text, and the content type."""
         look = self._kinds.bounded(await look_at(app))
         looked_up = CollectorRegistry()
         looked_up.register(_Found([one.family(look) for one in DESCRIBED]))
@@ -96,7 +96,7 @@ class Metrics:
 
 
 class _Found(Collector):
-    """Families that are there already."""
+    """Existing metric families."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
@@ -106,15 +106,15 @@ class _Found(Collector):
 
 
 class KindLabels:
-    """Tells kinds by name that a process handles, and some others: those with the most jobs when
-    they are first seen, and then always the same."""
+    """Gives kinds that a process handles their own label, and some others: those with the most jobs
+    when first seen, which then keep it."""
 
     def __init__(self, handled: Collection[str]) -> None:
         self._handled = handled
         self._others: set[str] = set()
 
     def bounded(self, look: QueueSnapshot) -> QueueSnapshot:
-        """With one row for all kinds that have no label of their own."""
+        """Combine the kinds without their own label into one row."""
         handled = {*self._handled, *(kind for one in look.processes for kind in one.kinds)}
         unknown = [one for one in look.counts if one.kind not in handled]
         for one in sorted(unknown, key=lambda one: -sum(one.states.values())):

@@ -13,7 +13,7 @@ from python_multipart.multipart import MultipartParser
 from penstock.server.problems import Problem
 
 FIELD_BYTES = 64 * 1024
-"""A field that is not a file."""
+"""Maximum size of a field that is not a file."""
 PARTS = 1000
 CHARSETS = ("utf-8", "iso-8859-1", "us-ascii")
 
@@ -21,8 +21,7 @@ _END = object()
 
 
 class Part:
-    """One field or file. Its bytes must be read before the next part is asked for; what is not
-    read is passed over."""
+    """One field or file. Read its bytes before requesting the next part; the rest is skipped."""
 
     def __init__(self, headers: dict[str, str], source: AsyncIterator[Any]) -> None:
         disposition = headers.get("content-disposition", "")
@@ -52,8 +51,8 @@ class Part:
 
 
 def _parameter(header: str, name: str) -> str | None:
-    """A parameter of a header's value, also as RFC 2231 writes it. Only in charsets of the web:
-    Python knows others whose decoding fails, or makes what is not text."""
+    """Return a parameter of a header, including in RFC 2231 encoding. Only in the web's charsets:
+    Python has others whose decoding fails, or yields something other than text."""
     message = Message()
     message["content-type"] = header
     given = message.get_param(name)
@@ -66,7 +65,7 @@ def _parameter(header: str, name: str) -> str | None:
 
 
 async def parts(body: AsyncIterator[bytes], content_type: str) -> AsyncIterator[Part]:
-    """The parts of a multipart body, in order."""
+    """Iterate over the parts of a multipart body."""
     boundary = _parameter(content_type, "boundary")
     if not boundary:
         raise Problem(422, "invalid", "multipart/form-data without a boundary")
@@ -88,7 +87,7 @@ async def parts(body: AsyncIterator[bytes], content_type: str) -> AsyncIterator[
 
 
 async def _events(body: AsyncIterator[bytes], boundary: bytes) -> AsyncIterator[Any]:
-    """The headers of each part as a dict, its data as bytes, then its end."""
+    """Iterate over events: the headers of each part as a dict, its data as bytes, then its end."""
     events: deque[Any] = deque()
     headers: dict[str, str] = {}
     field, value = bytearray(), bytearray()

@@ -49,14 +49,14 @@ _bodies: dict[str, type[BaseModel]] = {}
 def spec(
     model: Any, status: int = 200, body: type[BaseModel] | None = None, **media: Any
 ) -> dict[str, Any]:
-    """What a route says of itself: what it answers, and the body that it reads by itself: JSON as
-    in `body`, or one of the other media types."""
+    """Describe a route: its response, and the body that it reads itself: JSON as in `body`, or one
+    of the other media types."""
     said = {"status_code": status, "responses": {status: {"model": model}}}
     return said if body is None else said | {"openapi_extra": takes(body, **media)}
 
 
 def takes(model: type[BaseModel], **more: Any) -> dict[str, Any]:
-    """The body that a route reads by itself, for `openapi_extra`; see `spec`."""
+    """Describe the body that a route reads itself, for `openapi_extra`; see `spec`."""
     _bodies[model.__name__] = model
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/json": {"schema": schema}}

@@ -1,8 +1,8 @@
 """Identifies the local user at the other end of a loopback connection, by the kernel.
 
-A header can be forged or left out, and an address tells nothing: a proxy or a tunnel on this
-machine connects from loopback for whoever comes from anywhere. The kernel knows the user whose
-process made the other end, and that cannot be forged.
+A header can be forged or left out, and an address proves nothing: a proxy or tunnel on this machine
+connects from loopback on behalf of anybody. The kernel knows the user whose process opened the
+other end, and that cannot be forged.
 """
 
 from __future__ import annotations
@@ -15,24 +15,22 @@ from pathlib import Path
 
 NETLINK_SOCK_DIAG = 4
 BY_FAMILY = 20
-"""SOCK_DIAG_BY_FAMILY: the type of the question, and of an answer that is no error."""
+"""SOCK_DIAG_BY_FAMILY: the type of the request, and of a successful reply."""
 REQUEST = 1
 ESTABLISHED = 1
-"""The state to insist on: of a socket that its process has closed the kernel says that root has
-it."""
+"""Required state: the kernel reports root as the owner of a socket that its process has closed."""
 NO_COOKIE = 0xFFFFFFFF
 HEADER = struct.Struct("=IHHII")
 UID_AT = HEADER.size + 64
 TABLES = {socket.AF_INET: ("tcp", "tcp6"), socket.AF_INET6: ("tcp6",)}
 MAPPED = bytes(10) + b"\xff\xff"
-"""How an IPv4 address begins in an IPv6 one."""
+"""Prefix of an IPv4 address mapped to IPv6."""
 
 Address = tuple[str, int]
 
 
 def is_own_user(transport: asyncio.BaseTransport) -> bool:
-    """Whether the other end is a process of the user that this one is of; no where nobody can
-    tell."""
+    """Whether the peer is a process of the same user as this one; False if unknown."""
     connection = transport.get_extra_info("socket")
     try:
         near, far = connection.getsockname()[:2], connection.getpeername()[:2]
@@ -42,8 +40,8 @@ def is_own_user(transport: asyncio.BaseTransport) -> bool:
 
 
 def peer_uid(family: socket.AddressFamily, near: Address, far: Address) -> int | None:
-    """The user who has the far end of a connection on this machine; None where it is not open, or
-    the kernel does not tell."""
+    """Return the user at the far end of a connection on this machine; None if it is closed, or the
+    kernel does not tell."""
     try:
         return _asked(family, near, far)
     except OSError:  # no such question is allowed here, as in some containers
@@ -51,7 +49,7 @@ def peer_uid(family: socket.AddressFamily, near: Address, far: Address) -> int |
 
 
 def _asked(family: socket.AddressFamily, near: Address, far: Address) -> int | None:
-    """By sock_diag(7): one question about one socket, however many there are."""
+    """Query the kernel by sock_diag(7): one request about one socket, however many there are."""
     source, target = (socket.inet_pton(family, one[0]).ljust(16, b"\0") for one in (far, near))
     question = (
         struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, 1 << ESTABLISHED)
@@ -73,7 +71,7 @@ def _asked(family: socket.AddressFamily, near: Address, far: Address) -> int | N
 
 
 def _looked_up(family: socket.AddressFamily, near: Address, far: Address) -> int | None:
-    """By the table of all sockets."""
+    """Search the table of all sockets."""
     for table in TABLES[family]:
         wanted = [_written(family, one, table) for one in (far, near)]
         try:
@@ -87,7 +85,7 @@ def _looked_up(family: socket.AddressFamily, near: Address, far: Address) -> int
 
 
 def _written(family: socket.AddressFamily, address: Address, table: str) -> str:
-    """An address as in that table: hexadecimal, in words of the machine's byte order."""
+    """Format an address as in that table: hexadecimal, in words of the machine's byte order."""
     packed = socket.inet_pton(family, address[0])
     if family == socket.AF_INET and table == "tcp6":
         packed = MAPPED + packed

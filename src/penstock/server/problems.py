@@ -1,4 +1,4 @@
-"""Answers errors as `application/problem+json`, with the code and status that each class has."""
+"""Converts errors to `application/problem+json`, with the code and status of each class."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ log = logging.getLogger("penstock.server")
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
-"""What a caller is told to wait while the queue or the store cannot be reached."""
+"""Retry-After while the queue or the store is unreachable."""
 GONE_AWAY = 499
-"""Written to nobody: the caller has hung up."""
+"""Status for callers that have hung up; never sent."""
 
 
 class Problem(Exception):
-    """An answer that is not what was asked for."""
+    """An error response."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class Problem(Exception):
 
 
 def busy(code: str, detail: str, seconds: float = RETRY_SECONDS) -> Problem:
-    """503: nothing is stored, and when to come back."""
+    """Build a 503: nothing is stored, and when to retry."""
     return Problem(503, code, detail, headers={"Retry-After": str(max(1, round(seconds)))})
 
 
 def problem_of(error: PenstockError) -> Problem | None:
-    """How an error of the library is answered; None for what no caller could have caused."""
+    """Convert an error of the library; None for what no caller could have caused."""
     if error.http_status == 500:
         return None
     if error.http_status == 503:
@@ -77,16 +77,16 @@ def problem_of(error: PenstockError) -> Problem | None:
 
 
 PageOf = Callable[[Request, Problem], Response]
-"""Makes a page of a problem."""
+"""Renders a problem as a page."""
 
 
 def for_people(request: Request) -> bool:
-    """Whether a browser asks for a page."""
+    """Whether a browser requests a page."""
     return "text/html" in request.headers.get("accept", "")
 
 
 def install(api: FastAPI, page_of: PageOf) -> None:
-    """Have every error of a request answered as a problem."""
+    """Install handlers that convert every error of a request to a problem."""
 
     @api.exception_handler(Problem)
     async def told(request: Request, error: Problem) -> Response:
@@ -136,8 +136,8 @@ def install(api: FastAPI, page_of: PageOf) -> None:
 
 
 def _methods(request: Request) -> set[str]:
-    """What may be done at this path: each method is a route of its own. `/v1/jobs/cancel` is not
-    the job called cancel."""
+    """Return the methods allowed at this path: each method is a separate route. `/v1/jobs/cancel`
+    is not the job called cancel."""
     routes = request.app.state.routes
     found = [one for one in routes if one.matches(request.scope)[0] is not Match.NONE]
     exact = [one for one in found if not one.param_convertors]
@@ -145,8 +145,8 @@ def _methods(request: Request) -> set[str]:
 
 
 def unforeseen(method: str, route: str, error: Exception) -> Problem:
-    """For what no caller could have caused. Its type alone is told, and where it was raised is
-    logged: what such an error says may quote a document."""
+    """Handle an error that no caller could have caused. Only its type is reported, and where it was
+    raised is logged: its message may quote a document."""
     where = "".join(traceback.format_tb(error.__traceback__))
     log.error("%s %s failed: %s\n%s", method, route, type(error).__name__, where.rstrip())
     return Problem(500, "internal", f"internal error ({type(error).__name__}); see the server log")

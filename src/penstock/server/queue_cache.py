@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 1.0
 SHARE = 4
-"""Counting reads every job: on a large queue a fifth of the time is spent on it, at most."""
+"""Counting reads every job: on a large queue it may take at most a fifth of the time."""
 REMEMBERED = 1000
-"""Tenants whose counts are remembered; the newest."""
+"""Maximum tenants whose counts are cached; the most recent ones."""
 
 
 class QueueCache:
@@ -28,7 +28,7 @@ class QueueCache:
         self._counts: OrderedDict[str, tuple[float, list[KindCounts]]] = OrderedDict()
 
     async def outlook(self) -> QueueOutlook:
-        """The queue as its operators see it, a second old at most unless it is large."""
+        """Return the queue as operators see it, at most a second old unless it is large."""
         async with self._lock:
             begun = time.monotonic()
             if self._outlook is None or self._outlook[0] < begun:
@@ -37,7 +37,7 @@ class QueueCache:
             return self._outlook[1]
 
     async def counts(self, tenant: str) -> list[KindCounts]:
-        """Jobs of a tenant, likewise."""
+        """Return the jobs of a tenant, likewise."""
         async with self._lock:
             begun = time.monotonic()
             known = self._counts.get(tenant)

@@ -35,7 +35,7 @@ Sample = tuple[Sequence[str], float | DurationHistogram]
 
 
 class Described(NamedTuple):
-    """A metric, and where its figures come from."""
+    """A metric, and the source of its values."""
 
     name: str
     type: str

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 MINUTE = 60 * 10**9
 SECOND = 10**9
 POLICY = "key"
-"""What the limit is called in the header fields."""
+"""Name of the limit in the header fields."""
 
 
 @dataclass(slots=True, frozen=True)
 class Limit:
     per_minute: int
     burst: int
-    """How many may come at once after a pause; from 1 up to a minute's worth."""
+    """Requests that may come at once after a pause; from 1 up to a minute's worth."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.burst <= self.per_minute:
@@ -30,26 +30,26 @@ class Limit:
 
     @property
     def interval(self) -> int:
-        """Nanoseconds from one request to the next. Rounded up, so that no minute has more."""
+        """Nanoseconds between two requests. Rounded up, so that no minute has more."""
         return -(-MINUTE // self.per_minute)
 
 
 @dataclass(slots=True, frozen=True)
 class Allowance:
-    """Whether a request may be made, and what its answer says about the next ones."""
+    """Whether a request is allowed, and what the response says about the next ones."""
 
     allowed: bool
     limit: Limit
     remaining: int
-    """Requests that may be made at once."""
+    """Requests that are allowed at once."""
     reset: int
-    """Seconds until there is one more of them; 0 when there are as many as there can be."""
+    """Seconds until one more is allowed; 0 at the maximum."""
     retry_after: int | None
-    """For a refused one: seconds after which it is allowed, if no other takes its place."""
+    """For a rejected request: seconds until it is allowed, if no other comes first."""
 
     def headers(self) -> dict[str, str]:
-        """RateLimit and RateLimit-Policy as in draft-ietf-httpapi-ratelimit-headers-10, and
-        Retry-After where the request is refused."""
+        """Build RateLimit and RateLimit-Policy as in draft-ietf-httpapi-ratelimit-headers-10, and
+        Retry-After for a rejected request."""
         fields = {
             "RateLimit-Policy": f'"{POLICY}";q={self.limit.per_minute};w=60',
             "RateLimit": f'"{POLICY}";r={self.remaining};t={self.reset}',
@@ -60,9 +60,8 @@ class Allowance:
 
 
 class RateLimiter:
-    """Counts for each key. At most `most_keys` are remembered: with more in use at a time, the one
-    unused for longest starts afresh, so memory is bounded and nobody is refused for another's
-    sake."""
+    """Counts per key. At most `most_keys` are tracked: if more are in use, the least recently used
+    starts over, so memory is bounded and nobody is rejected because of another."""
 
     def __init__(
         self, *, most_keys: int = 10_000, clock: Callable[[], int] = time.monotonic_ns
@@ -72,7 +71,7 @@ class RateLimiter:
         self._whole_at: OrderedDict[str, int] = OrderedDict()
 
     def take(self, key: str, limit: Limit) -> Allowance:
-        """Count a request of `key`, unless it is over the limit: what is refused is not counted."""
+        """Count a request of `key`, unless it is over the limit: rejected requests do not count."""
         now = self._clock()
         interval, room = limit.interval, limit.interval * limit.burst
         # Under a slower limit than it has now, a key may have come to owe more than there is room.

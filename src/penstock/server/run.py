@@ -30,7 +30,7 @@ PURGE_SECONDS = 600.0
 
 
 class _Server(uvicorn.Server):
-    """Signals are somebody else's business."""
+    """The HTTP library's server, which leaves signals to us."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -46,7 +46,7 @@ class HttpServing:
         self.done = done
 
     def hasten(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for requests."""
         self._server.force_exit = True
 
 
@@ -54,8 +54,8 @@ class HttpServing:
 async def listening(
     app: Penstock, config: ServerConfig, draining: Draining, bound: socket.socket
 ) -> AsyncIterator[HttpServing]:
-    """Serve the API of an open app for as long as the block lasts. Then it stops: no new
-    connections, waits and streams end, requests finish within the limit."""
+    """Serve the API of an open app inside the block. Then stop: no new connections, waits and
+    streams end, requests finish within the limit."""
     await _check_keys(app, config)
     api = build(app, config, draining)
     server = _Server(
@@ -96,7 +96,7 @@ async def listening(
 
 
 def bind(config: ServerConfig) -> socket.socket:
-    """The address is ours from now on. ConfigError where it cannot be."""
+    """Bind the address. Raises ConfigError if that fails."""
     bound: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -132,7 +132,7 @@ async def _check_keys(app: Penstock, config: ServerConfig) -> None:
 
 
 async def _purge(app: Penstock) -> None:
-    """Forget answers, and what callers did, once they are kept long enough."""
+    """Delete expired responses and actions."""
     while True:
         try:
             await app.keys.store.purge(app.queue.now() - app.config.server.idempotency_seconds)

@@ -22,25 +22,25 @@ from penstock.research.service import (
 from penstock.wire.tasks import Mode
 
 MAX_KEYS = 100
-"""Of the metadata of one document."""
+"""Maximum keys of a document's metadata."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 Kind = Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
 Plain = Annotated[str, StringConstraints(pattern=r"^[^\x00]{1,512}$")]
-"""PostgreSQL has no text with a NUL."""
+"""Text without NUL, which PostgreSQL cannot store."""
 TITLE_LIMIT = 1000
 Title = Annotated[str, StringConstraints(max_length=TITLE_LIMIT)]
-"""Of which the library keeps as much as it shows."""
+"""A title; the library keeps as much as it shows."""
 MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=KEY_LIMIT)]
 Said = Annotated[
     dict[MetadataKey, Any],
     Field(max_length=MAX_KEYS, description=f"Up to {METADATA_LIMIT:,} bytes as JSON."),
 ]
-"""Metadata that a caller sends."""
+"""Metadata from a caller."""
 
 
 class RequestBody(BaseModel):
-    """A request body: an unknown field is an error, and so is a value of another type, such as 0
-    for false."""
+    """Base of request bodies: unknown fields are errors, and so are values of another type, such as
+    0 for false."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -49,18 +49,23 @@ class NewJobBody(RequestBody):
     kind: Kind
     payload: dict[str, Any] = Field(default_factory=dict)
     key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
-        None, description="The same key is the same job, for a tenant and kind."
+        None, description="Idempotency key, per tenant and kind."
     )
     priority: PriorityName = "medium"
-    delay: float | None = Field(None, ge=0, le=366 * 86400, description="Seconds; not before.")
+    delay: float | None = Field(
+        None, ge=0, le=366 * 86400, description="Seconds to wait before it may start."
+    )
     run_at: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
     deadline: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
     timeout: float | None = Field(
-        None, gt=0, le=30 * 86400, description="Seconds a run may take; null: as its kind has it."
+        None,
+        gt=0,
+        le=30 * 86400,
+        description="Timeout of a run in seconds; null: that of its kind.",
     )
-    max_retries: int | None = Field(None, ge=0, le=1000, description="Null: as its kind has it.")
+    max_retries: int | None = Field(None, ge=0, le=1000, description="Null: that of its kind.")
     log: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
-        None, description="The log that its changes go to."
+        None, description="Log that its changes are written to."
     )
 
 
@@ -72,7 +77,7 @@ class NewDocument(RequestBody):
     collection: Name = "default"
     metadata: Said = Field(default_factory=dict)
     priority: PriorityName = "medium"
-    retry: bool = Field(False, description="Try again where the same content has failed before.")
+    retry: bool = Field(False, description="Retry if the same content has failed before.")
 
 
 class Upsert(RequestBody):
@@ -96,7 +101,7 @@ Moment = Annotated[float, Field(ge=0, le=2**33, description="Seconds since 1970.
 
 
 class JobSelector(RequestBody):
-    """Jobs; every part that is given must match."""
+    """Selects jobs; all given filters must match."""
 
     ids: list[Plain] | None = Field(None, max_length=10_000)
     kind: Plain | None = None
@@ -107,7 +112,7 @@ class JobSelector(RequestBody):
     priority: PriorityName | None = None
     enqueued_after: Moment | None = None
     enqueued_before: Moment | None = None
-    all: bool = Field(False, description="Say so when nothing else is given.")
+    all: bool = Field(False, description="Required if there are no other filters.")
 
 
 Much = Annotated[int, Field(ge=1, le=10**9)]
@@ -126,11 +131,9 @@ class Limits(RequestBody):
 
 class NewTask(RequestBody):
     question: Annotated[str, StringConstraints(min_length=1, max_length=QUESTION_LIMIT)]
-    budget_pages: int | None = Field(
-        None, ge=0, le=1_000_000, description="Pages that may be read for it."
-    )
+    budget_pages: int | None = Field(None, ge=0, le=1_000_000, description="Maximum pages to read.")
     budget_seconds: float | None = Field(
-        None, gt=0, le=MAX_SECONDS, description="For how long it may search, pauses left out."
+        None, gt=0, le=MAX_SECONDS, description="Maximum time to search, without pauses."
     )
 
 
@@ -139,7 +142,7 @@ class NewSearches(RequestBody):
     max_results_per_query: int = Field(10, ge=1, le=MAX_RESULTS)
     priority: PriorityName = "medium"
     providers: list[Provider] | None = Field(
-        None, min_length=1, max_length=20, description="Who is asked; else all that are set up."
+        None, min_length=1, max_length=20, description="Default: all configured providers."
     )
 
 
@@ -154,14 +157,14 @@ class StopTask(RequestBody):
 class Ask(RequestBody):
     question: Annotated[str, StringConstraints(min_length=1, max_length=ASK_LIMIT)]
     sources: Literal["documents", "web"] = Field(
-        "documents", description="`web`: providers are asked too, and the pages they name are read."
+        "documents", description="`web`: also search providers, and read the pages they find."
     )
     collections: list[Name] | None = Field(
-        None, min_length=1, max_length=MAX_COLLECTIONS, description="Only these; else all."
+        None, min_length=1, max_length=MAX_COLLECTIONS, description="Default: all."
     )
     seconds: float | None = Field(
         None,
         ge=LEAST_SECONDS,
         le=MAX_ANSWER_SECONDS,
-        description="It is answered in this time; else in `answer_seconds`.",
+        description="Time limit; default: `answer_seconds`.",
     )

@@ -13,14 +13,14 @@ from penstock.server.problems import Problem, busy
 
 NOTHING: Mapping[str, str] = {}
 END = "-end"
-"""How the id of the last event ends: who has seen it is not told it again."""
+"""Suffix of the id of the last event: a reader that has seen it does not get it again."""
 
 
 async def _resume(
     last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=2000)] = None,
     last_event_id: Annotated[str | None, Query(max_length=2000)] = None,
 ) -> str | None:
-    """Where a reader goes on: the header that browsers send, or the same as a query."""
+    """Return where a reader resumes: from the header that browsers send, or the query parameter."""
     return last if last is not None else last_event_id
 
 
@@ -28,7 +28,7 @@ Resume = Annotated[str | None, Depends(_resume)]
 
 
 def described(*names: str) -> dict[int | str, dict[str, Any]]:
-    """A stream of these events, for `responses` of its route."""
+    """Describe a stream of these events, for `responses` of its route."""
     event = {
         "type": "object",
         "properties": {
@@ -49,7 +49,8 @@ def described(*names: str) -> dict[int | str, dict[str, Any]]:
 
 
 def version_of(resume: str | None) -> tuple[int | None, bool]:
-    """The version to go on after, and whether the end was seen there. None: no such id is ours."""
+    """Parse the version to resume after, and whether the reader has seen the end. None: not one of
+    our ids."""
     if resume is None:
         return 0, False
     number = resume.removesuffix(END)
@@ -59,7 +60,7 @@ def version_of(resume: str | None) -> tuple[int | None, bool]:
 
 
 def check_room(request: Request) -> None:
-    """503 where there are streams enough, of all or of the caller's tenant."""
+    """Raise 503 if there are too many streams, in total or of the caller's tenant."""
     metrics, config = request.app.state.metrics, request.app.state.config
     if metrics.streams.total() >= config.max_streams:
         raise busy("too-many-streams", f"{config.max_streams:,} streams are open")
@@ -71,8 +72,8 @@ def check_room(request: Request) -> None:
 def stream(
     request: Request, events: AsyncGenerator[bytes], headers: Mapping[str, str] = NOTHING
 ) -> EventStream:
-    """The answer that tells these events for as long as its caller may read them; with `headers`
-    of its own."""
+    """Build a response that streams these events for as long as its caller may read them; with its
+    own `headers`."""
     check_room(request)
     state = request.app.state
 

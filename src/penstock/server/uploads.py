@@ -23,8 +23,7 @@ FIELDS = ("id", "collection", "title", "metadata", "priority", "retry")
 
 
 class Uploads:
-    """The content of an upload form: files, already stored, and options that apply to all of
-    them."""
+    """An upload form: files, already stored, and options that apply to all of them."""
 
     def __init__(self, tenant_view: TenantView) -> None:
         self._tenant_view = tenant_view
@@ -32,7 +31,7 @@ class Uploads:
         self.fields: dict[str, str] = {}
 
     def said(self) -> NewDocument:
-        """What is said of the files; 422 if that cannot be right."""
+        """Validate the options of the files; raises 422."""
         if not self.files:
             raise Problem(422, "invalid", "the form has no file; send it as `file`")
         if "id" in self.fields and len(self.files) > 1:
@@ -44,7 +43,7 @@ class Uploads:
         return parse(json.dumps({"text": "", **said}).encode(), NewDocument)
 
     async def accept(self, new: NewDocument) -> list[Document]:
-        """A document of each file."""
+        """Add a document for each file."""
         said = new.model_dump(include={"title", "collection", "metadata", "priority", "retry"})
         store, tenant, documents = self._tenant_view.documents, self._tenant_view.tenant, []
         while self.files:
@@ -57,8 +56,8 @@ class Uploads:
 
 @asynccontextmanager
 async def receive(request: Request, tenant_view: TenantView) -> AsyncIterator[Uploads]:
-    """Store the files of a form as they come. Nothing is accepted before all of it is there, so a
-    caller that hangs up has sent nothing. What is not accepted in the end is dropped."""
+    """Store the files of a form as they arrive. Nothing is accepted before the form is complete, so
+    a caller that hangs up has sent nothing. Files that are not accepted in the end are dropped."""
     config = request.app.state.config
     received = Uploads(tenant_view)
     body = stream(request, config.upload_bytes)

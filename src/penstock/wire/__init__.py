@@ -1,1 +1,1 @@
-"""Views: everything callers are told, in the one form it has over HTTP, MCP and in `--json`."""
+"""Views: the JSON representation of everything that HTTP, MCP and `--json` return."""

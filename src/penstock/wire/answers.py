@@ -1,4 +1,4 @@
-"""Answers: as a line in a list, in short, and with all they are founded on."""
+"""Answers: as a list entry, as a summary, and with all details."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class AnswerLine(WireView):
 
     answer_id: str
     question: str
-    """As it is stored: personal data is masked."""
+    """As stored: personal data is masked."""
     sources: Sources
     state: AnswerState
     mode: Literal["", "model", "extractive"]
-    """`extractive`: sentences as they stand in the evidence, chosen without a model."""
+    """`extractive`: sentences quoted from the evidence, chosen without a model."""
     created_at: float
     """Seconds since 1970."""
     finished_at: float | None
@@ -35,61 +35,61 @@ class AnswerPage(ListPage):
 
 @dataclass(slots=True, frozen=True)
 class AnswerSummary(AnswerLine):
-    """The text of an answer, and how far it is."""
+    """The text of an answer, and its progress."""
 
     phase: Phase
     text: str
     """`[1]` cites the evidence of that number."""
     missing: Sequence[str]
-    """What was looked for and not found."""
+    """What was searched for but not found."""
     notes: Sequence[str]
-    """What a reader should know."""
+    """Remarks for the reader."""
     error: str | None
 
 
 @dataclass(slots=True, frozen=True)
 class RoundView(WireView):
-    """One turn of the search loop."""
+    """One round of the search loop."""
 
     number: int
     queries: Sequence[str]
     evidence: Sequence[int]
-    """Numbers of what was new."""
+    """Numbers of the new evidence."""
     missing: Sequence[str]
     enough: bool
     note: str
     next: Sequence[str]
-    """What was looked for after it."""
+    """Queries of the next round."""
 
 
 @dataclass(slots=True, frozen=True)
 class AnswerDetails(AnswerSummary):
-    """All of an answer."""
+    """All details of an answer."""
 
     collections: Sequence[str] | None
-    """Of the documents; None: all."""
+    """Collections that were searched; None: all."""
     citations: Sequence[Citation]
     unsupported: Sequence[tuple[int, int]]
-    """Sentences of the text without a citation: start and end of each."""
+    """Start and end of each sentence without a citation."""
     models: Mapping[str, str]
-    """Which model was asked, by phase."""
+    """Model used, by phase."""
     plan: Plan | None
     rounds: Sequence[RoundView]
     evidence: Sequence[Evidence]
     task: str | None
-    """With `web`: the research task that looked."""
+    """With `web`: the research task that searched."""
     ends_at: float
-    """By then it is answered."""
+    """Deadline of the answer."""
 
 
 @dataclass(slots=True, frozen=True)
 class AnswerAtVersion(AnswerDetails):
-    """All of an answer, as of `version`."""
+    """All details of an answer, as of `version`."""
 
     version: int
-    """Give it as `since` to be told of the next change."""
+    """Pass it as `since` to wait for the next change."""
     next_poll: float | None
-    """Seconds that `wait` should be next; None: it is over."""
+    """Recommended next `wait`, in seconds; None: finished."""
 
 
 def line_of(answer: Answer) -> AnswerLine:

@@ -1,4 +1,4 @@
-"""Documents, their chunks, and what a search finds in them."""
+"""Documents, their chunks, and search results."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class AddedDocuments(WireView):
 
 @dataclass(slots=True, frozen=True)
 class DocumentPage(AddedDocuments):
-    """Part of a list of documents."""
+    """A page of a list of documents."""
 
     next: int | None
-    """Give it as `before` for the next page; None: there is none."""
+    """Pass it as `before` for the next page; None: last page."""
 
 
 @dataclass(slots=True, frozen=True)
 class Upserted(WireView):
     document: Document
     job: str | None
-    """The job that is at work on it."""
+    """The job that processes it."""

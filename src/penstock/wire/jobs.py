@@ -1,4 +1,4 @@
-"""Jobs, and what was done to several of them."""
+"""Jobs, and the results of bulk operations on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.wire.view import ListPage, WireView, described
 
 @dataclass(slots=True)
 class JobView(Job):
-    """A job as `Job.as_dict` has it: with its priority by name."""
+    """A job as `Job.as_dict` returns it, with its priority by name."""
 
     priority: PriorityName = "medium"  # type: ignore[assignment]
     error: dict[str, Any] | None = None  # type: ignore[assignment]
@@ -43,7 +43,7 @@ class ChangedJobs(WireView):
     count: int
     ids: Sequence[str]
     refused: Sequence[Refusal]
-    """Of the ids that were given, those that are as they were."""
+    """Those of the given ids that were not changed."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -39,9 +39,9 @@ class Condition(StrEnum):
 class Attention(WireView):
     what: Condition
     subject: str
-    """The lane, the kind, or the worker process (host and pid) it is about."""
+    """The lane, kind or worker process (host and pid) concerned."""
     since: float | None
-    """None: not known."""
+    """None: unknown."""
     todo: str
     """What to do, in one sentence."""
 
@@ -53,7 +53,7 @@ class LaneView(LaneInfo, WireView):
     starts_per_second: float | None = None
     """None: no limit."""
     trouble: Condition | None = None
-    """Why it starts nothing, or little."""
+    """Why it starts no jobs, or few."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -75,13 +75,13 @@ class ProcessView(WireView):
     max_workers: int
     busy: int
     parked: int
-    """Jobs that wait for others or for permits, without a worker."""
+    """Jobs that wait for other jobs or permits, without a worker."""
     stuck: int
-    """Workers whose thread runs past its timeout."""
+    """Workers whose thread is running past its timeout."""
     blocked_by: str | None
-    """The job that blocks its event loop, or has done so within the last minute."""
+    """The job that blocks its event loop, or did within the last minute."""
     blocked_seconds: float | None
-    """For how long it did; None while it lasts, or where none did."""
+    """How long it did; None while it lasts, or if none did."""
     joined_at: float
     heartbeat_at: float
     lease_until: float
@@ -89,22 +89,22 @@ class ProcessView(WireView):
 
 @dataclass(slots=True, frozen=True)
 class Overview(WireView):
-    """The jobs of one tenant or of all. What follows them is of all tenants, for admins; None for
-    others."""
+    """The jobs of one tenant or of all. The other fields cover all tenants and are for admins; None
+    for others."""
 
     tenant: str | None
     """None: all tenants."""
     states: Mapping[JobState, int]
-    """How many jobs are in each; all states are there."""
+    """Number of jobs in each state."""
     kinds: Sequence[KindCounts]
     oldest_queued_seconds: float | None
     processes: Sequence[ProcessView] | None = None
     lanes: Sequence[LaneView] | None = None
-    """Those in trouble."""
+    """Lanes with problems."""
     unhandled_kinds: Sequence[str] | None = None
-    """With queued jobs that no worker process handles."""
+    """Kinds with queued jobs that no worker process handles."""
     attention: Sequence[Attention] | None = None
-    """The worst first."""
+    """Conditions that need attention, worst first."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -121,25 +121,25 @@ class LaneHistory(WireView):
 
 @dataclass(slots=True, frozen=True)
 class HistoryView(WireView):
-    """Columns of one length, the oldest sample first."""
+    """Columns of equal length, oldest sample first."""
 
     at: Sequence[float]
     """Seconds since 1970."""
     completed: Sequence[float]
-    """Runs a second that ended so."""
+    """Runs per second, by outcome."""
     failed: Sequence[float]
     retried: Sequence[float]
     wait_p50: Sequence[float | None]
-    """Seconds from being due to the start, of half of them; None where none ended."""
+    """Median seconds between being due and starting; None: no runs ended."""
     wait_p95: Sequence[float | None]
     run_p50: Sequence[float | None]
-    """Seconds that a run took."""
+    """Median run time in seconds."""
     run_p95: Sequence[float | None]
     busy: Sequence[int]
-    """Jobs that run."""
+    """Running jobs."""
     workers: Sequence[int]
     lanes: Sequence[LaneHistory]
-    """Those with most to do."""
+    """The busiest lanes."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -151,4 +151,4 @@ class Alive(WireView):
 class Ready(WireView):
     status: Literal["ready", "not ready"]
     checks: Mapping[str, str]
-    """`ok`, or why not, for each."""
+    """`ok` or the problem, by component."""

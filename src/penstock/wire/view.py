@@ -1,9 +1,8 @@
 """Views as JSON, and their schemas.
 
 A view is a frozen dataclass of the standard library, so neither workers nor commands import
-pydantic for it. OpenAPI and MCP have pydantic make a schema of it, with the docstrings of its
-fields as their descriptions. Dataclasses of the model that callers are told as they are need only
-be `described`.
+pydantic for it. For OpenAPI and MCP, pydantic builds its schema, with the docstrings of its fields
+as descriptions. Dataclasses of the model that are returned unchanged need only be `described`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ T = TypeVar("T")
 
 
 def plain(value: Any) -> Any:
-    """The `default` of `json.dumps`: a dataclass by its fields, or as its `as_dict` has it."""
+    """Serialize a dataclass for `json.dumps` (its `default`): by its fields, or with its
+    `as_dict`."""
     if isinstance(value, WireView):
         return fields_of(value)
     if hasattr(value, "as_dict"):
@@ -37,20 +37,20 @@ def plain(value: Any) -> Any:
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass, which are not copied."""
+    """Return the fields of a dataclass, without copying them."""
     return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
 def made(view: type[T], source: object, **given: Any) -> T:
-    """A view with what is given, and all else from the attributes of `source` that are called the
-    same."""
+    """Build a view from the given values, and the rest from attributes of `source` with the same
+    names."""
     names = (one.name for one in fields(view) if one.name not in given)  # type: ignore[arg-type]
     known = {name: getattr(source, name) for name in names if hasattr(source, name)}
     return view(**known, **given)
 
 
 def _complete(schema: dict[str, Any], view: type) -> None:
-    """Describe the fields in the JSON schema of a view. All of them are always there."""
+    """Add descriptions to the JSON schema of a view, and make all fields required."""
     said = {
         name: text
         for one in reversed(view.__mro__)
@@ -66,7 +66,7 @@ def _complete(schema: dict[str, Any], view: type) -> None:
 
 @cache
 def _docstrings(module: str) -> dict[str, dict[str, str]]:
-    """What stands under each field, by class."""
+    """Collect the docstrings of the fields, by class."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(node, ast.ClassDef):
@@ -85,7 +85,7 @@ SCHEMA: dict[str, Any] = {"json_schema_extra": _complete}
 
 
 def described(*views: type) -> None:
-    """Describe the fields of other dataclasses likewise."""
+    """Describe the fields of other dataclasses in the same way."""
     for view in views:
         view.__pydantic_config__ = SCHEMA  # type: ignore[attr-defined]
 
@@ -97,14 +97,14 @@ class WireView:
     __pydantic_config__: ClassVar = SCHEMA
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
+        """Return the view as JSON values."""
         known: dict[str, Any] = json.loads(json.dumps(self, default=plain))
         return known
 
 
 @dataclass(slots=True, frozen=True)
 class ListPage(WireView):
-    """Part of a list."""
+    """A page of a list."""
 
     next: str | None
-    """Give it as `before` for the next page; None: there is none."""
+    """Pass it as `before` for the next page; None: last page."""

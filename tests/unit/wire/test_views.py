@@ -19,8 +19,8 @@ NAMES = "answers", "documents", "jobs", "operators", "tasks", "view"
 def test_schemas_have_the_docstrings_of_fields_also_of_inherited_ones() -> None:
     schema = TypeAdapter(TaskView).json_schema(mode="serialization")
     fields = schema["properties"]
-    assert fields["progress"]["description"] == "Finished searches of all: `2/3`."
-    assert fields["next_poll"]["description"].endswith("null: it is finished."), "not None"
+    assert fields["progress"]["description"] == "Finished searches and their total: `2/3`."
+    assert fields["next_poll"]["description"].endswith("null: finished."), "not None"
     assert schema["required"] == list(fields), "all are always there"
 
 

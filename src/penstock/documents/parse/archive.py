@@ -19,7 +19,8 @@ _BLOCK = 262_144
 
 
 class Archive:
-    """Sizes are what the directory says; reading stops there, so it cannot lie upwards."""
+    """A zip archive. Sizes are those of its directory; reading stops there, so larger files cannot
+    hide."""
 
     def __init__(self, data: bytes, limits: ParseLimits) -> None:
         try:
@@ -46,8 +47,8 @@ class Archive:
         return name in self._sizes
 
     def is_new(self, name: str) -> bool:
-        """Whether there is such a file, and it was not asked for in this way before: what many
-        refer to is read once."""
+        """Whether the file exists and is requested for the first time: shared files are read
+        once."""
         if name in self._named:
             return False
         self._named.add(name)
@@ -68,7 +69,7 @@ class Archive:
             yield from events(_blocks(file))
 
     def relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """By id: kind and target of what an office document's `part` refers to."""
+        """Relations of an office document's `part`: kind and target by id."""
         folder, name = posixpath.split(part)
         rels = posixpath.join(folder, "_rels", f"{name}.rels")
         if rels not in self:

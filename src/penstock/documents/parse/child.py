@@ -34,7 +34,7 @@ from penstock.documents.stored_chunks import cut
 from penstock.errors import ConfigError, ParserError
 
 _ADDRESS_SPACE = 2
-"""Times the memory limit: libraries map more than they use. The parent watches what they use."""
+"""Multiple of the memory limit: libraries map more than they use. The parent watches actual use."""
 
 
 def main() -> None:
@@ -59,7 +59,8 @@ def _say(answers: IO[bytes], header: dict[str, Any], body: bytes = b"") -> None:
 
 
 def _restrict(limits: ParseLimits) -> None:
-    """For the next document. The parent's clock is what counts; these hold if it cannot look."""
+    """Set the limits for the next document. The parent's clock decides; these apply if it cannot
+    watch."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime + limits.seconds) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
@@ -106,7 +107,7 @@ def _load(path: str, limits: ParseLimits) -> bytes:
 
 
 def _staged(parsed: Parsed, took: float, title: str, settings: dict[str, int]) -> Frame:
-    """`took`: how long it was read."""
+    """Mask and chunk a parsed document; `took` is how long parsing took."""
     if parsed.scans:
         return {"scans": len(parsed.scans)}, b""
     begun = time.monotonic()

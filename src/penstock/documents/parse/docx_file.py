@@ -10,7 +10,7 @@ from penstock.documents.parse.draft import Draft
 MAIN = "word/document.xml"
 _HEADING_NAME = re.compile(r"(?i)(?:heading|見出し|제목|überschrift|titre) ?([1-9])")
 _SKIPPED = frozenset({"Fallback", "del", "moveFrom"})
-"""The other choice of what stands there already; what was deleted."""
+"""Elements to skip: alternative versions of content that is already there, and deletions."""
 
 
 def read_docx(archive: Archive, draft: Draft) -> None:
@@ -22,7 +22,7 @@ def read_docx(archive: Archive, draft: Draft) -> None:
 
 
 def read_core(archive: Archive, draft: Draft) -> None:
-    """Title and author, which all office documents keep in one place."""
+    """Read title and author, which all office formats store in the same place."""
     if "docProps/core.xml" not in archive:
         return
     wanted = ("title", "creator", "subject", "created", "language")
@@ -43,7 +43,7 @@ def read_core(archive: Archive, draft: Draft) -> None:
 
 
 def _heading_levels(archive: Archive) -> dict[str, int]:
-    """Levels by id of style: a style says its outline level, or has the name of a heading."""
+    """Heading levels by style id: from the style's outline level, or its name."""
     if "word/styles.xml" not in archive:
         return {}
     levels: dict[str, int] = {}

@@ -19,16 +19,17 @@ _CONTROLS = re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f\ufffe\uffff]")
 _BLANKS = re.compile(r"\s+")
 _TITLE_MOST = 500
 _PAGE_LOOKED_AT = 100_000
-"""Characters of a page that its headings are looked for in; a full one has some 5,000."""
+"""Characters of a page that are searched for its headings; a full page has some 5,000."""
 CELL_GAP = " | "
 _COLUMNS = 2
-"""Cells of a row that names columns. What stands above it in one cell is a title."""
+"""Minimum cells of a row that names columns. A single cell above it is a title."""
 _NO_TEXT = "it contains no text"
 _PICTURES = "it contains only images; set `scans: ocr` or `model` to read them"
 
 
 def clean(text: str) -> str:
-    """NFC, line breaks as \\n, and nothing a store refuses or nobody can see."""
+    """Normalize text: NFC, line breaks as \\n, without characters that are invisible or cannot be
+    stored."""
     text = _CONTROLS.sub("", _LINE_BREAKS.sub("\n", storable(text)))
     return normalized("NFC", text)
 
@@ -47,7 +48,7 @@ class Draft:
     def __init__(self, limits: ParseLimits, scanned: Mapping[int, str] | None = None) -> None:
         self._limits = limits
         self._scanned = scanned or {}
-        """What was read on pages that are pictures."""
+        """Text that was read on scanned pages."""
         self._pieces: list[str] = []
         self._length = 0
         self._gap = ""
@@ -68,7 +69,7 @@ class Draft:
         return self._length
 
     def page(self) -> None:
-        """The next page begins here."""
+        """Start the next page."""
         if len(self._page_starts) >= self._limits.pages:
             raise ParserError(f"more than {self._limits.pages} pages", "oversized")
         self.end_table()
@@ -76,7 +77,7 @@ class Draft:
         self._page_starts.append(self._length)
 
     def scan(self) -> bool:
-        """The text of the page that has begun is in a picture; whether that is or will be read."""
+        """Mark the current page as scanned; returns whether it is or will be read."""
         number = len(self._page_starts)
         if number in self._scanned:
             self.block(self._scanned[number])
@@ -95,7 +96,7 @@ class Draft:
             self._gap = "\n\n"
 
     def block(self, text: str) -> None:
-        """A paragraph, or any text with lines of its own."""
+        """Add a paragraph, or any text with its own lines."""
         text = clean(text).strip()
         if text:
             self._separate("\n\n")
@@ -103,8 +104,8 @@ class Draft:
             self._gap = "\n\n"
 
     def row(self, cells: Iterable[str]) -> None:
-        """One row of a table; rows that follow each other are one block. The first is its header,
-        with what stands above it in a single cell."""
+        """Add a table row; consecutive rows are one block. The first is its header, with single
+        cells above it."""
         shown: list[str] = []
         length = self._length
         for cell in cells:
@@ -126,7 +127,7 @@ class Draft:
     def whole(
         self, text: str, headings: Iterable[Heading] = (), tables: Iterable[Table] = ()
     ) -> None:
-        """Text that is the document as it stands; offsets of the others are in it."""
+        """Set the whole text at once; other offsets refer to it."""
         self._append(text)
         self._headings += headings
         self._tables += tables
@@ -136,11 +137,11 @@ class Draft:
             self._gap = "\n\n"
 
     def mark(self, level: int, title: str, page: int) -> None:
-        """A heading known by its page (from 0): where that has it, else where that begins."""
+        """Add a heading by its page (from 0): where the page contains it, else at its start."""
         self._marks.append((level, title, page))
 
     def note(self, key: str, value: str | None) -> None:
-        """What the document says of itself."""
+        """Add a property that the document states about itself."""
         _put(self.metadata, key, value)
 
     @property
@@ -148,7 +149,7 @@ class Draft:
         return self._headings
 
     def tell(self, key: str, value: str | None) -> None:
-        """How it was read: see `Parsed.reading`."""
+        """Record how the document was read: see `Parsed.reading`."""
         _put(self._reading, key, value)
 
     def finish(self, mime: str) -> Parsed:

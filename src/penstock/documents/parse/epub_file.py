@@ -35,7 +35,7 @@ def read_epub(archive: Archive, draft: Draft) -> None:
 
 
 def _locked(archive: Archive) -> set[str]:
-    """Files only the seller's program can read. Fonts often are, chapters rarely."""
+    """Files with DRM. Fonts often have it, chapters rarely."""
     if _LOCKS not in archive:
         return set()
     return {

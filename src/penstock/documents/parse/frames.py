@@ -35,7 +35,7 @@ def packed(header: dict[str, Any], body: bytes = b"") -> list[bytes]:
 
 
 def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """The next frame; None at the end."""
+    """Read the next frame; None at the end."""
     lengths = stream.read(LENGTHS.size)
     if len(lengths) < LENGTHS.size:
         return None

@@ -19,14 +19,14 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 def read_html(
     text: str, draft: Draft, *, own_title: bool = True, without: Iterable[str] = ()
 ) -> None:
-    """`without`: elements that are left out with all that is in them."""
+    """Extract the visible text. `without`: elements to leave out, with their content."""
     title = read_tags(tags(text), draft, without)
     if own_title:
         draft.title = title
 
 
 def read_tags(found: Iterable[Tag], draft: Draft, without: Iterable[str] = ()) -> str | None:
-    """Gives the title that is among them."""
+    """Process tags; returns the title."""
     page = _Page(draft, _UNSEEN.union(without))
     for kind, value in found:
         match kind:
@@ -41,15 +41,15 @@ def read_tags(found: Iterable[Tag], draft: Draft, without: Iterable[str] = ()) -
 
 
 class _Page:
-    """Takes tags as they come and keeps no tree, so depth costs nothing."""
+    """Processes tags one by one without building a tree, so depth costs nothing."""
 
     def __init__(self, draft: Draft, left_out: frozenset[str]) -> None:
         self._draft = draft
         self._left_out = left_out
         self._pieces: list[str] = []
         self._unseen: dict[str, None] = {}
-        """Elements around what comes next that nobody sees, the outermost first. Of several of a
-        name the outermost is what counts: it is what their first end tag closes."""
+        """Enclosing invisible elements, outermost first. Of several with the same name the
+        outermost counts, because their first end tag closes it."""
         self._in_title = False
         self._level = 0
         self._preformatted = 0
@@ -117,7 +117,7 @@ class _Page:
             self._pieces.append(data)
 
     def end_block(self) -> None:
-        """What was gathered is a paragraph; inside a cell it is part of the cell."""
+        """End a paragraph; inside a cell the text becomes part of the cell."""
         if self._in_cell:
             self._pieces.append(" ")
             return
@@ -131,7 +131,7 @@ class _Page:
             self._draft.block(shown)
 
     def finish(self) -> None:
-        """The end of the page ends whatever was not closed."""
+        """End the page, and with it whatever was not closed."""
         self._end_row()
         self.end_block()
 

@@ -11,28 +11,28 @@ from penstock.errors import ConfigError
 @dataclass(slots=True, frozen=True)
 class ParseLimits:
     input_bytes: int = 50_000_000
-    """Size of the document."""
+    """Maximum size of the document."""
     expanded_bytes: int = 300_000_000
-    """Size of what is packed in it (DOCX and its like, EPUB), all files together."""
+    """Maximum total uncompressed size of an archive (DOCX and the like, EPUB)."""
     expansion_ratio: int = 200
-    """How many times its size a packed file of more than a megabyte may be unpacked."""
+    """Maximum compression ratio of a file of more than a megabyte."""
     entries: int = 10_000
-    """Files packed in it."""
+    """Maximum files in an archive."""
     pages: int = 10_000
     characters: int = 20_000_000
-    """Of text."""
+    """Maximum characters of text."""
     scans: int = 0
-    """Pages whose text is in a picture; 0: such pages are not read."""
+    """Maximum scanned pages; 0: such pages are not read."""
     pixels: int = 50_000_000
-    """Of a picture."""
+    """Maximum pixels of an image."""
     page_characters: int = 40_000
-    """Of text in one picture."""
+    """Maximum characters of text in one image."""
     seconds: float = 60.0
-    """From the request to the answer: for a document, or for one of its pictures."""
+    """Time limit for a document, or for one of its images."""
     megabytes: int = 1024
-    """Memory of the child."""
+    """Memory limit of the child."""
     requests: int = 1000
-    """A child ends after so many, two for a document: what it may have leaked ends with it."""
+    """Requests after which a child is replaced, two per document, to bound memory leaks."""
 
     def __post_init__(self) -> None:
         for each in fields(self):

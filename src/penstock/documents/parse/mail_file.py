@@ -15,15 +15,15 @@ from penstock.documents.parse.text_file import decode
 from penstock.errors import ParserError
 
 _HEADER_MOST = 5_000
-"""Characters of a header that are read: the standard parser takes the square of their number."""
+"""Maximum characters of a header: the standard parser takes quadratic time."""
 _MOST_NESTED = 50
-"""Parts that have parts: each line is compared with the borders of all that are open."""
+"""Maximum nesting of parts: each line is compared with the boundaries of all open ones."""
 _NESTED = re.compile(rb"(?im)^content-type:\s*multipart/")
 _SHOWN = ("Subject", "From", "To", "Cc", "Date")
 
 
 class _Bounded(EmailPolicy):
-    """Reads the beginning of each header only."""
+    """Reads only the beginning of each header."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)

@@ -17,12 +17,13 @@ _COMMAND = "tesseract"
 # Without it, Japanese and Korean come with a blank between any two characters.
 _OPTIONS = ("-c", "preserve_interword_spaces=1")
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-"""Its threads make a page slower where several are read at once."""
+"""Its threads make a page slower when several are read at once."""
 _CHECK_SECONDS = 30
 
 
 def read_picture(picture: Picture, languages: str, limits: ParseLimits) -> str:
-    """What stands in a picture; '' if nothing does. ConfigError says what to install."""
+    """Read the text of an image; '' if there is none. Raises ConfigError that says what to
+    install."""
     check(languages)
     command = [_COMMAND, "stdin", "stdout", "-l", languages, *_OPTIONS]
     if picture.dpi is not None:
@@ -46,8 +47,8 @@ def read_picture(picture: Picture, languages: str, limits: ParseLimits) -> str:
 
 @cache
 def check(languages: str) -> None:
-    """ConfigError where tesseract or one of the languages is missing: of several, it leaves out
-    what it lacks. Asked once by each process."""
+    """Raise ConfigError if tesseract or one of the languages is missing: with several it silently
+    skips those. Checked once per process."""
     try:
         done = subprocess.run(  # noqa: S603
             [_COMMAND, "--list-langs"], capture_output=True, timeout=_CHECK_SECONDS
@@ -67,7 +68,7 @@ def check(languages: str) -> None:
 
 
 def _restrict(parent: int, megabytes: int) -> None:
-    """The parent of all watches the child's memory only, so this has a limit of its own."""
+    """Limit its memory: the parent process watches only the child."""
     die_with_parent()
     if os.getppid() != parent:  # it died before it could be noticed
         os._exit(1)

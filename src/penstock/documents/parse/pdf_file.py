@@ -17,11 +17,11 @@ _TITLE_MOST = 500
 _SPACE = re.compile(r"\s+")
 _NO_LETTER = re.compile(r"[\W_]+")
 _FEW = 25
-"""Letters that a scanned page may have: its number, or the name of what it was scanned with."""
+"""Maximum letters on a scanned page: its number, or the name of the scanner."""
 _LEGIBLE = 0.25
-"""So much of a text are letters and digits; of glyphs nobody knows the meaning of, less."""
+"""Minimum share of letters and digits in a text; glyphs without a known meaning have less."""
 _MOST_OBJECTS = 10_000
-"""Of a page, looked at for a picture."""
+"""Maximum objects of a page to search for an image."""
 
 
 def read_pdf(data: bytes, draft: Draft) -> None:
@@ -77,7 +77,7 @@ def _read(document: Any, draft: Draft) -> None:
 
 
 def _is_scan(page: Any, text: str) -> bool:
-    """Whether what the page says has to be read from how it looks."""
+    """Whether the page has to be read by OCR."""
     signs = len(_SPACE.sub("", text))
     letters = len(_NO_LETTER.sub("", text))
     if letters >= _FEW:
@@ -88,7 +88,7 @@ def _is_scan(page: Any, text: str) -> bool:
 
 
 def _covered(page: Any) -> bool:
-    """Whether a picture takes up most of the page."""
+    """Whether an image covers most of the page."""
     from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
     width, height = page.get_size()

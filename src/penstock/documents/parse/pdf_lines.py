@@ -1,8 +1,7 @@
 """Joins the lines of a PDF page, as PDFium reports them, to paragraphs.
 
-A PDF knows no paragraphs, only where letters stand; `penstock.documents.line_joins` tells
-which lines go on in the next. A hyphen at the end of a line is taken out where it only broke a
-word.
+A PDF has no paragraphs, only positions of characters; `penstock.documents.line_joins` decides which
+lines continue in the next. A hyphen at the end of a line is removed if it only split a word.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from penstock.documents.line_joins import WITHOUT_SPACES, Gap, TextLine, gaps
 _LINE_END = re.compile("(?P<hyphen>[\x02\ufffe])(?:\r\n?|\n)?|\r\n?|\n")
 _HYPHENS = "-\u2010\u00ad"
 _CELL_GAP = 1.0
-"""Times the size of its letters: so wide a gap in a line is between two cells. In justified text
-gaps are narrower."""
+"""Multiple of the font size: a wider gap in a line separates two cells. Gaps in justified text are
+narrower."""
 _MOST_PARTS = 100
-"""Of a line, looked at for gaps."""
+"""Maximum parts of a line to search for gaps."""
 _WORDS = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _FIRST, _LAST = re.compile(r"[^\W\d_]+"), re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*$")
 _LONGEST_WORD = 100
 _CUT_ADDRESS = re.compile(r"(?:\S@|@[\w.-]{1,80}\.|(?:https?://|www\.)\S{0,300}[/._=&?%])$")
-"""The beginning of an address that goes on in the next line. With a space in it, nobody would know
-it for one: those who mask it neither."""
+"""Beginning of a URL or email address that continues in the next line. With a space in it, it would
+not be recognized, not even for masking."""
 _LONGEST_ADDRESS = 400
 _SUSPENDED = frozenset({"and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "e", "en", "of"})
-"""Words behind a hyphen that stands for the end of another word: pre- and post-war."""
+"""Words after a suspended hyphen: pre- and post-war."""
 _COMPOUNDS = frozenset({"self", "well", "half", "ex", "all", "quasi"})
-"""Beginnings that are hardly ever written in one word with what follows."""
+"""Prefixes that are hardly ever joined with the word that follows."""
 
 
 class Hyphens:
@@ -48,11 +47,11 @@ class Hyphens:
         self._known: set[str] = set()
 
     def learn(self, text: str) -> None:
-        """Words as they are spelled within lines."""
+        """Record how words are spelled within lines."""
         self._known.update(map(str.lower, _WORDS.findall(text)))
 
     def mended(self, before: str, after: str) -> str:
-        """What stands between two parts of a line: `before` had a hyphen at its end."""
+        """Return what to put between two parts of a word; `before` ended with a hyphen."""
         tail, head = _LAST.search(before[-_LONGEST_WORD:]), _FIRST.match(after[:_LONGEST_WORD])
         if tail is None or head is None or not after[:1].islower():
             return "-"
@@ -66,8 +65,8 @@ class Hyphens:
 
 
 def page_text(layer: Any, hyphens: Hyphens) -> str:
-    """The text of a page, given its text layer: a paragraph is a line, and an empty line is between
-    two."""
+    """Build the text of a page from its text layer: one line per paragraph, separated by an empty
+    line."""
     lines = list(_lines(layer))
     for line in lines:
         # A word that a line break cut is not spelled so.
@@ -102,7 +101,7 @@ def _lines(layer: Any) -> Iterator[TextLine]:
 
 
 def _characters(layer: Any) -> str:
-    """All characters, each at its number."""
+    """Return all characters, by number."""
     from pypdfium2.raw import FPDFText_GetUnicode
 
     text: str = layer.get_text_range()
@@ -131,7 +130,7 @@ def _line(
 
 
 def _extent(layer: Any, start: int, end: int, size: float) -> tuple[float, float, bool]:
-    """From where to where a line goes, and whether there are gaps in it as between cells."""
+    """Return the start and end of a line, and whether it has gaps as between cells."""
     from pypdfium2.raw import FPDFText_CountRects, FPDFText_GetRect
 
     count = FPDFText_CountRects(layer, start, end - start)

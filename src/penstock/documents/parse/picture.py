@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 _FORMATS = ("PNG", "JPEG", "TIFF")
 _DPI = 300
-"""What tesseract was made for; it reads worse at half of that, and no better at twice."""
+"""The resolution tesseract was made for; half of it is worse, and twice is no better."""
 _MOST_PIXELS = 20_000_000
-"""More are made fewer. A4 at 300 dots an inch has 8.7 million."""
+"""Larger images are scaled down. A4 at 300 dpi has 8.7 million."""
 _MODEL_SIDE = 2_000
-"""Pixels of the longer side for a model. Most make it no larger than that themselves."""
+"""Pixels of the longer side for a model. Most models scale down to that themselves."""
 _DPI_RANGE = range(70, 2401)
-"""What tesseract believes."""
+"""Resolutions that tesseract accepts."""
 
 
 class Picture(NamedTuple):
@@ -35,7 +35,7 @@ class Picture(NamedTuple):
         return self._saved(self.image, "PPM")
 
     def png(self) -> bytes:
-        """For a model to look at."""
+        """Encode an image as PNG, for a model."""
         small = self.image.copy()
         small.thumbnail((_MODEL_SIDE, _MODEL_SIDE))
         return self._saved(small, "PNG")
@@ -48,13 +48,13 @@ class Picture(NamedTuple):
 
 
 def count_pictures(data: bytes, limits: ParseLimits) -> int:
-    """How many pages a picture in a file has: TIFF may have many."""
+    """Count the pages of an image file: TIFF may have many."""
     with _open(data, limits) as image:
         return getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
 
 
 def picture(data: bytes, number: int, limits: ParseLimits) -> Picture:
-    """Page `number`, from 1."""
+    """Render page `number`, from 1."""
     return _drawn(data, number) if is_pdf(data) else _opened(data, number, limits)
 
 
@@ -98,7 +98,7 @@ def _grey(image: Image.Image) -> Image.Image:
 
 
 def _open(data: bytes, limits: ParseLimits) -> Image.Image:
-    """Nothing but its head is read yet."""
+    """Open an image, reading only its header."""
     _pillow()
     from PIL import Image, UnidentifiedImageError
 

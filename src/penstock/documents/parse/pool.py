@@ -33,22 +33,22 @@ from penstock.engine.run import undisturbed
 from penstock.errors import ConfigError, ParserError
 
 _COMMAND = ("-P", "-m", "penstock.documents.parse.child")
-"""What Python is to run; -P: not with modules that happen to lie in the current folder."""
+"""Command of a child. -P: do not import modules from the current directory."""
 _START_SECONDS = 60.0
 _AHEAD = 7
-"""Documents at hand for each child: enough that none idles while the next ones are claimed, and few
+"""Documents to hold per child: enough that none idles while the next ones are claimed, and few
 enough that other processes get some."""
 _WATCH_SECONDS = 0.05
 _ENVIRONMENT = (
     *("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"),
     *("LANG", "LC_ALL", "LC_CTYPE", "TESSDATA_PREFIX"),
 )
-"""What a child inherits: not the passwords and keys, should a document take it over."""
+"""Variables that a child inherits: not passwords and keys, in case a document takes it over."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ChildGone(Exception):
-    """The child ended before it answered."""
+    """The child ended before it replied."""
 
 
 class ParserPool(Parsing):
@@ -75,33 +75,33 @@ class ParserPool(Parsing):
         await self.close()
 
     def open(self) -> None:
-        """Let it be used again after it was closed."""
+        """Allow use again after `close`."""
         self._closed = False
 
     async def close(self) -> None:
-        """Kills every child, also busy ones, and waits until they are gone."""
+        """Kill every child, including busy ones, and wait until they are gone."""
         self._closed = True
         self._idle.clear()
         await asyncio.gather(*(self._end(child) for child in list(self._children)))
 
     @property
     def worth_having(self) -> int:
-        """Questions to have at a time: those in work, and some that wait."""
+        """Number of requests to hold at a time: those in progress, and some that wait."""
         return self.size * (1 + _AHEAD)
 
     @property
     def longest_seconds(self) -> float:
-        """From its turn on, a question is answered or refused within this time."""
+        """Maximum time from its turn until a request is answered or fails."""
         return _START_SECONDS + self._limits.seconds
 
     @property
     def pids(self) -> list[int]:
-        """Processes that are there now."""
+        """Ids of the current processes."""
         return [child.pid for child in self._children]
 
     def asked_by(self, tenant: str, waiting: Waiting = nullcontext) -> Parsing:
-        """The pool for one who asks: its questions are those of this tenant, and each wait for
-        a turn is inside `waiting()`."""
+        """Return the pool for one caller: its requests count for this tenant, and each wait for a
+        turn is inside `waiting()`."""
         return _Asker(self, tenant, waiting)
 
     async def ask(
@@ -111,7 +111,7 @@ class ParserPool(Parsing):
         tenant: str = "",
         waiting: Waiting = nullcontext,
     ) -> Frame:
-        """A child's answer. No time is bounded before it is the question's turn."""
+        """Send a request to a child. Its time limit starts with its turn."""
         request = packed({"limits": asdict(self._limits), **question}, body)
         async with self._turns.turn(tenant, waiting):
             whole = asyncio.timeout(self.longest_seconds)
@@ -231,7 +231,7 @@ class _Child:
         return self._process.pid
 
     async def ask(self, request: list[bytes], limits: ParseLimits) -> Frame:
-        """The child's answer; its memory is watched meanwhile."""
+        """Send a request to the child, watching its memory."""
         self._requests += 1
         answer = asyncio.ensure_future(self._exchange(request))
         try:
@@ -264,7 +264,8 @@ class _Child:
         return self._requests >= limits.requests or self._megabytes() > limits.megabytes / 2
 
     def _megabytes(self) -> float:
-        """Memory in use; 0 where the system does not tell, and the child's own limit has to do."""
+        """Memory in use; 0 if the system does not report it, and only the child's own limit
+        applies."""
         try:
             pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
         except OSError:

@@ -35,9 +35,9 @@ def read(
     scanned: Mapping[int, str] | None = None,
     web: str | None = None,
 ) -> Parsed:
-    """`scanned` is what was read on pages that are pictures, by number; `web` the charset that a
-    web server has named, None if it does not come from one. Raises ParserError; ConfigError if a
-    library is not installed."""
+    """Read a document. `scanned` is the text of scanned pages, by number; `web` the charset
+    declared by a web server, None if it does not come from one. Raises ParserError; ConfigError if
+    a library is not installed."""
     if len(data) > limits.input_bytes:
         raise ParserError(f"larger than {limits.input_bytes} bytes", "oversized")
     if not data:

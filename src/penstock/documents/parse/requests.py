@@ -24,27 +24,26 @@ from penstock.model.document import NewChunk, Staged
 
 
 class Scans(NamedTuple):
-    """A document that is not whole yet: some pages are pictures."""
+    """An incomplete document: some pages are scanned."""
 
     pages: int
 
 
 class Parsing(ABC):
-    """The questions; who has children to put them to says how."""
+    """The requests; a subclass sends them to children."""
 
     def __init__(self, limits: ParseLimits) -> None:
         self._limits = limits
 
     @abstractmethod
     async def ask(self, question: dict[str, Any], body: bytes) -> Frame:
-        """A child's answer. Raises ParserError, ConfigError."""
+        """Send a request. Raises ParserError, ConfigError."""
 
     async def parse(
         self, source: bytes | Path, scanned: Mapping[int, str] | None = None, web: str | None = None
     ) -> Parsed:
-        """What is in a document, given as its bytes or the path of a file. `scanned` is what was
-        read on pages that are pictures, by number. `web`: it comes from a web server, which has
-        called its charset so.
+        """Parse a document, given as its bytes or the path of a file. `scanned` is the text of
+        scanned pages, by number. `web`: it comes from a web server, which declared this charset.
 
         Raises ParserError with a reason, ConfigError if a library is missing.
         """
@@ -53,9 +52,8 @@ class Parsing(ABC):
     async def stage(
         self, source: bytes | Path, title: str, settings: ChunkSettings, web: str | None = None
     ) -> Staged | Scans:
-        """A document parsed, masked by the patterns that everybody has, and cut, in one go: what is
-        not masked stays in the child. `title` is used where the document has none. Raises what
-        `parse` does."""
+        """Parse, mask (with the built-in patterns) and chunk a document in one step: unmasked text
+        stays in the child. `title` is used if the document has none. Raises what `parse` does."""
         question = {"stage": {"title": title, "settings": asdict(settings)}, "web": web}
         header, body = await self._of(source, question=question)
         if "scans" in header:
@@ -63,18 +61,18 @@ class Parsing(ABC):
         return unpack_staged(header, body)
 
     async def picture(self, source: bytes | Path, page: int) -> bytes:
-        """What a page (from 1) looks like, as PNG. Raises what `parse` does."""
+        """Render a page (from 1) as PNG. Raises what `parse` does."""
         _, png = await self._of(source, page)
         return png
 
     async def ocr(self, source: bytes | Path, page: int, languages: str) -> str:
-        """What tesseract reads on a page (from 1). Raises what `parse` does; ConfigError also if
+        """Read a page (from 1) with tesseract. Raises what `parse` does; ConfigError also if
         tesseract or a language is missing."""
         _, text = await self._of(source, page, languages)
         return text.decode()
 
     async def cut(self, uncut: Uncut, settings: ChunkSettings) -> list[NewChunk]:
-        """The chunks of a masked text. Raises what `parse` does."""
+        """Chunk a masked text. Raises what `parse` does."""
         answer = await self.ask(*pack_uncut(uncut, settings))
         return unpack_chunks(uncut.text, *answer)
 

@@ -45,12 +45,12 @@ _PICTURES = {
     b"MM\0*": Mime.TIFF,
 }
 _PDF_REACH = 1024
-"""PDF readers accept as many bytes of rubbish before the mark."""
+"""PDF readers accept this many bytes of garbage before the signature."""
 
 _SAMPLE = 20_000
 _ODD_MOST = 0.05
 _NOT_READ = ("{\\rtf", "%!PS")
-"""Formats that are written in text and mean something else."""
+"""Formats that consist of text but are not documents."""
 _HTML = re.compile(
     r"(?is)\s*(?:<\?xml[^>]{0,200}>\s*|<!--.{0,2000}?-->\s*){0,4}"
     r"<(?:!doctype\s+html|(?:html|head|body|title|meta|div|h[1-6]|table|p)\b)"
@@ -77,7 +77,7 @@ def picture_mime(data: bytes) -> Mime | None:
 
 
 def refuse_old_office(data: bytes) -> None:
-    """The container of old office files, and of new ones with a password."""
+    """Reject the container of old office files, and of new ones with a password."""
     if data.startswith(_OLE):
         if _ENCRYPTED_PACKAGE in data:
             raise ParserError("it is password-protected", "encrypted")
@@ -94,7 +94,7 @@ def packed_mime(archive: Archive) -> Mime:
 
 
 def text_mime(text: str) -> Mime:
-    """Of decoded text; raises if it is no text at all."""
+    """Detect the type of decoded text; raises if it is not text."""
     sample = text[:_SAMPLE]
     odd = {sign for sign in set(sample) if _is_odd(sign)}
     if (odd and sum(map(odd.__contains__, sample)) > _ODD_MOST * len(sample)) or sample.startswith(

@@ -56,7 +56,7 @@ def tags(text: str) -> Iterator[Tag]:
 
 
 class _Finder:
-    """Remembers what there is no more of, so that it is not looked for again."""
+    """Remembers which patterns do not occur any more, so that they are not searched for again."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -73,7 +73,7 @@ class _Finder:
 
 
 def _behind_declaration(finder: _Finder, text: str, at: int) -> int:
-    """Comments and the like; one that is never closed ends at the next >."""
+    """Skip a comment or declaration; one that is never closed ends at the next >."""
     for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>")):
         if text.startswith(opening, at) and (end := finder.behind(closing, at + len(opening))):
             return end
@@ -81,7 +81,7 @@ def _behind_declaration(finder: _Finder, text: str, at: int) -> int:
 
 
 def _behind_tag(finder: _Finder, text: str, start: int) -> int:
-    """Behind the > that closes a tag: not one in a quoted value, if the quote is closed."""
+    """Skip to the > that closes a tag, ignoring those in quoted values if the quote is closed."""
     position = start
     while sign := _QUOTE_OR_END.search(text, position):
         if sign[0] == ">":

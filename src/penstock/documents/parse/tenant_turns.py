@@ -1,8 +1,8 @@
 """Schedules the parsers: tenants in turn, and for each tenant first come, first served.
 
-So who brings many documents, or slow ones, waits for itself, and others for one of its documents
-at most. A tenant whose turn has come goes to the end of the round; one that has nothing left to do
-leaves it, and is last again when it comes back.
+So a tenant with many or slow documents delays itself, and others by one of its documents at most.
+After its turn a tenant moves to the end of the round; one without work leaves the round, and joins
+at the end again.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 Waiting = Callable[[], AbstractAsyncContextManager[object]]
-"""What is around the time that is spent waiting; not entered by who need not wait."""
+"""Context manager around the time spent waiting; not entered without a wait."""
 
 
 class Turns:
-    """At most `size` at a time."""
+    """Grants at most `size` turns at a time."""
 
     def __init__(self, size: int) -> None:
         self._free = size
         self._lines: dict[str, deque[asyncio.Future[None]]] = {}
-        """Who waits, by tenant, in the order of the round; never an empty one."""
+        """Waiting callers by tenant, in the order of the round; never empty."""
 
     @property
     def waiting(self) -> int:
@@ -30,8 +30,8 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, tenant: str, waiting: Waiting = nullcontext) -> AsyncIterator[None]:
-        """Have a turn inside. It is given back however that ends, and also when the wait for it,
-        or what is around that wait, is cut short just as it was given."""
+        """Hold a turn inside the block. It is returned however the block ends, even if the wait is
+        cancelled just as it is granted."""
         place = self._ask(tenant)
         try:
             if not place.done():
@@ -60,7 +60,7 @@ class Turns:
             self._next()
 
     def _next(self) -> None:
-        """Give a turn that has ended to who is first in the round."""
+        """Pass a finished turn to the first in the round."""
         if not self._lines:
             self._free += 1
             return

@@ -39,16 +39,16 @@ _MEANT = {
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
     **dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "cp1252"),
 }
-"""What is called by these names is what Windows made of them."""
+"""Encoding names that in practice mean the Windows variant."""
 _NOT_OF_PAGES = {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7"}
-"""Python's, for other things; the first takes hours for a page."""
+"""Python's own codecs for other purposes; the first takes hours for a page."""
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+")
 
 
 def decode(data: bytes, charset: str | None = None) -> str:
-    """By its mark, then UTF-8, then `charset`, which those who sent it have named, then what it
-    says itself, then by what the text looks like. What cannot be read becomes U+FFFD."""
+    """Decode bytes: by byte order mark, then UTF-8, then the sender's `charset`, then what the text
+    declares, then a guess. Undecodable bytes become U+FFFD."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return data[len(bom) :].decode(encoding, "replace")
@@ -66,13 +66,13 @@ def decode(data: bytes, charset: str | None = None) -> str:
 
 
 def _mostly_whole(text: str) -> bool:
-    """A few damaged characters among many whole ones: text in another encoding has hardly any."""
+    """Whether few characters are damaged: text in another encoding has hardly any intact ones."""
     damaged = text.count("\ufffd")
     return not damaged or 10 * damaged < sum(not sign.isascii() for sign in text)
 
 
 def _wide(sample: bytes) -> str | None:
-    """UTF-16 without a mark, as far as it is mostly ASCII: every other byte is zero."""
+    """Detect UTF-16 without a mark, if it is mostly ASCII: every other byte is zero."""
     if sample[1::2].count(0) > len(sample) // 8:
         return "utf-16-le"
     if sample[::2].count(0) > len(sample) // 8:
@@ -81,7 +81,7 @@ def _wide(sample: bytes) -> str | None:
 
 
 def _known(charset: str | None) -> str | None:
-    """The encoding of that name, if there is one for text."""
+    """Look up a text encoding by name."""
     name = (charset or "").lower()
     try:
         found = codecs.lookup(_MEANT.get(name, name)).name
@@ -112,7 +112,7 @@ def read_text(text: str, draft: Draft) -> None:
 
 
 def read_csv(text: str, draft: Draft) -> None:
-    """The first line names the columns, unless a cell goes on in the next one."""
+    """Read CSV. The first line names the columns, unless a cell continues in the next line."""
     text = clean(text)
     head = text.split("\n", 1)[0]
     draft.whole(text, tables=() if head.count('"') % 2 else [Table(0, len(head), len(text))])
@@ -133,7 +133,7 @@ def read_markdown(text: str, draft: Draft) -> None:
 
 
 def _title(rest: str) -> str:
-    """What stands behind the signs of a heading, without those that close it."""
+    """Return the title of a heading, without its markup."""
     title = rest.rstrip()
     open_end = title.rstrip("#")
     return open_end.rstrip() if open_end[-1:].isspace() else title

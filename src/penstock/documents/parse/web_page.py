@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from trafilatura.metadata import Document
 
 LEAST = 200
-"""Characters of a main text. One that is shorter is likely a heading or a notice."""
+"""Minimum characters of a main text. A shorter one is likely a heading or a notice."""
 LEAST_SHARE, LONG = 0.05, 1000
-"""Of the whole text of a long page, and what a long one is, in characters."""
+"""Minimum share of the text of a long page, and the length of a long page, in characters."""
 LEAST_SHARE_OF_FILE = 0.25
-"""The same of a file that somebody has chosen: they want all of it rather than none of the rest."""
+"""Minimum share for a file that somebody chose: they would rather have everything than too
+little."""
 LARGEST = 2_000_000
-"""Characters of HTML that a main text is looked for in: more takes too much memory."""
+"""Maximum characters of HTML to search for a main text: more takes too much memory."""
 TIME_SHARE = 0.2
-"""Of the time that a document has: enough is left to read the page whole."""
+"""Share of the parser's time limit; enough is left to read the whole page."""
 
 _LANGUAGE = re.compile(r"(?i)<html\b[^>]{0,500}?\slang\s*=\s*[\"']?([a-z]{2,3}(?:-[a-z0-9]{1,8})*)")
 _NAVIGATION, _END_OF_NAVIGATION = re.compile(r"(?i)<nav[\s>]"), re.compile(r"(?i)</nav[\s>]")
@@ -41,22 +42,22 @@ _HTML_NAMES |= {"lb": "br", "p": "p", "table": "table", "div": "div"}
 
 
 class OutOfTime(BaseException):
-    """Not an Exception: those are caught on the way."""
+    """Time is up. Not an Exception, because those are caught on the way."""
 
 
 class NoMainText(Exception):
-    """There is no main text; says why."""
+    """There is no main text; the message says why."""
 
 
 class MainText(NamedTuple):
-    """A main text, and what the page says of itself."""
+    """A main text, and the page's metadata."""
 
     draft: Draft
     about: dict[str, str | None]
 
 
 def read_page(text: str, limits: ParseLimits, *, of_file: bool = False) -> Draft:
-    """The main text of a page of the web, or of a file, of which less is left out."""
+    """Extract the main text of a web page, or of a file, of which more is kept."""
     least_share = LEAST_SHARE_OF_FILE if of_file else LEAST_SHARE
     text = storable(text)
     whole = _whole(text, limits)
@@ -82,7 +83,7 @@ def read_page(text: str, limits: ParseLimits, *, of_file: bool = False) -> Draft
 
 
 def _whole(text: str, limits: ParseLimits) -> Draft:
-    """All but what is marked as navigation, if that is marked well and is not all there is."""
+    """Read everything except navigation, if that is marked up correctly and is not everything."""
     if 0 < len(_NAVIGATION.findall(text)) == len(_END_OF_NAVIGATION.findall(text)):
         draft = Draft(limits)
         read_html(text, draft, without=("nav",))
@@ -129,7 +130,8 @@ def _main(text: str, limits: ParseLimits) -> MainText:
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """OutOfTime inside once they are over. A child has one thread, which gets the signal."""
+    """Raise OutOfTime inside the block after that time. A child has one thread, which gets the
+    signal."""
 
     def over(*_: object) -> None:
         raise OutOfTime
@@ -144,7 +146,7 @@ def _at_most(seconds: float) -> Iterator[None]:
 
 
 def _tags(found: Document) -> Iterator[Tag]:
-    """What was found, whose elements have names of their own, as HTML."""
+    """Convert trafilatura's elements to HTML tags."""
     from lxml.etree import iterwalk
 
     body = found.body

@@ -24,9 +24,9 @@ _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 (a sheet's dates have no zone)
 _LAST_DAY = 2_958_466  # the year 10000
 _DIGITS = 15
-"""Significant digits that programs show of a number. Files hold what a computer makes of it."""
+"""Significant digits that programs display; files contain binary rounding noise."""
 _WIDEST_GAP = 16
-"""Empty cells kept between two; a sheet may have 16,384 of them in every row."""
+"""Maximum empty cells kept between two; a sheet may have 16,384 of them in every row."""
 
 
 class NumberStyle(Enum):
@@ -69,7 +69,7 @@ def _shared_strings(archive: Archive) -> Iterator[str]:
 
 
 def _styles(archive: Archive) -> list[NumberStyle]:
-    """What each style of a cell shows a number as."""
+    """Number formats by cell style."""
     own: dict[str, NumberStyle] = {}
     styles: list[NumberStyle] = []
     inside = False
@@ -131,7 +131,7 @@ def _rows(
 
 
 def _column(reference: str) -> int:
-    """C7 is in column 3. The last one is XFD."""
+    """Column of a cell: C7 is in column 3. The last one is XFD."""
     number = 0
     for sign in reference[:3]:
         if not "A" <= sign <= "Z":
@@ -164,8 +164,8 @@ def _shown(value: str, kind: str, style: NumberStyle, strings: list[str]) -> str
 
 
 def _rounded(value: str, number: float) -> str:
-    """Without the noise behind the last digit that is shown. What has no fraction stays: it may be
-    a number of something, as that of a card."""
+    """Round to the displayed digits. Integers are kept, since they may be identifiers, such as card
+    numbers."""
     whole = "." not in value or abs(number) >= 10**_DIGITS
     return value if whole else f"{number:.{_DIGITS}g}"
 

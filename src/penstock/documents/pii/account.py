@@ -1,4 +1,5 @@
-"""Bank accounts. They have no check digit, and each bank groups its own way: words must tell."""
+"""Bank accounts. They have no check digit, and each bank groups differently: words must identify
+them."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ Column = tuple[Kind, re.Pattern[str]]
 
 
 def find_in_columns(text: str) -> Iterator[PiiSpan]:
-    """The first of several lines with the same delimiter is their head, whatever is above it."""
+    """Find columns: the first of several lines with the same delimiter is their header, whatever is
+    above it."""
     delimiter = ""
     columns: dict[int, Column] = {}
     start = 0
@@ -76,7 +77,7 @@ def _row(
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[int, int]]:
-    """Where the cells of a line are, without blanks and quotes around them."""
+    """Spans of the cells of a line, without surrounding blanks and quotes."""
     for _ in range(_COLUMNS_MOST):
         stop = _stop(text, start, end, delimiter)
         first, last = start, stop
@@ -91,7 +92,8 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[in
 
 
 def _stop(text: str, start: int, end: int, delimiter: str) -> int:
-    """Where the cell from `start` ends. A delimiter inside quotes is none, if they are closed."""
+    """Return the end of the cell that starts at `start`. Delimiters inside closed quotes do not
+    count."""
     if text.startswith('"', start):
         closing = text.find('"', start + 1, end)
         if closing > 0:

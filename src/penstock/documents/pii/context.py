@@ -18,7 +18,7 @@ def first(signs: str) -> str:
 
 
 LAST = r"(?![0-9A-Za-z])(?![-.][0-9])"
-"""Pattern: what is before it ends here; no word, longer number or decimal goes on."""
+"""Pattern: the end of a number; no word, longer number or decimal continues."""
 
 _BESIDE_NUMBER = re.compile(r"(?<=[0-9] )|(?<=[0-9]  )")
 _NUMBER_FOLLOWS = re.compile(r" {1,2}[0-9]{3}")
@@ -36,22 +36,22 @@ _PARTS_TOUCHING = ("型番", "品番", "部品", "部品番号", "품번", "부�
 
 
 def in_row(text: str, start: int, end: int) -> bool:
-    """Whether numbers stand on either side, as in a row of a table."""
+    """Whether there are numbers on either side, as in a table row."""
     return bool(_BESIDE_NUMBER.match(text, start) or _NUMBER_FOLLOWS.match(text, end))
 
 
 def in_prose(text: str, start: int, end: int) -> bool:
-    """Whether a Japanese or Korean word touches it, or a colon leads to it."""
+    """Whether a Japanese or Korean word touches it, or a colon precedes it."""
     return bool(_TOUCHED_BEFORE.match(text, start) or _TOUCHED_AFTER.match(text, end))
 
 
 def goes_on(text: str, end: int, start: int) -> bool:
-    """Whether nothing but a comma, "and" or the like is between two that are listed."""
+    """Whether only a comma, "and" or the like separates two list entries."""
     return 0 <= start - end <= 8 and bool(_JOINED.fullmatch(text, end, start))
 
 
 def calls_part(text: str, start: int) -> bool:
-    """Whether what stands right before says that here is the number of a part."""
+    """Whether the text right before it announces a part number."""
     ahead = text[max(0, start - 24) : start].rstrip(" .:#(=").lower()
     said = ahead.split()[-2:]
     if said and said[-1].rstrip(".") in _NUMBERS:
@@ -60,7 +60,8 @@ def calls_part(text: str, start: int) -> bool:
 
 
 def beside(pattern: str, reach: int) -> Callable[[str, int, int], bool]:
-    """A test whether what `pattern` matches, at most `reach` long, is the word before or behind."""
+    """Build a test whether the word before or after matches `pattern`, of at most `reach`
+    characters."""
     before = re.compile(rf"(?<![0-9A-Za-z.-])(?:{pattern})[,;]?\s\Z")
     behind = re.compile(rf"[,;]?\s(?:{pattern})(?![0-9A-Za-z])(?![.-][0-9])")
 
@@ -91,8 +92,8 @@ def words(spaced: str, *more: str) -> re.Pattern[str]:
 
 
 class WordPositions:
-    """Where certain words stand in a text. Looked for once, at the first question: most texts
-    ask none, and a text full of numbers must not be searched around each of them."""
+    """Positions of certain words in a text. Searched for once, on first use: most texts need none,
+    and a text full of numbers must not be searched around each of them."""
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
         self._pattern = pattern
@@ -104,8 +105,8 @@ class WordPositions:
         return [start for start, _ in spans], [end for _, end in spans]
 
     def near(self, start: int, end: int, *, before: int = 40, after: int = 20) -> bool:
-        """Whether one ends within `before` characters ahead of `start`, or starts within `after`
-        characters behind `end`."""
+        """Whether one of the words ends within `before` characters before `start`, or starts within
+        `after` characters after `end`."""
         starts, ends = self._found
         at = bisect_left(ends, start - before)
         if at < len(ends) and ends[at] <= start:

@@ -36,12 +36,13 @@ _LOGINS = (
     *("rsync://", "postgresql://", "postgres://", "mysql://", "redis://", "rediss://"),
     *("amqp://", "amqps://", "mongodb://"),
 )
-"""What stands before the name of a user on a machine. Of http, people write it before addresses."""
+"""Prefixes of user names on a machine. People write http before addresses, too."""
 _COMMON = re.compile(r"[a-z]{2}|com|org|net|edu|gov|info|biz|dev|app|name|pro|mil|int")
 
 
 def find_emails(text: str) -> Iterator[PiiSpan]:
-    """From each @ outwards. Searching from the left would look at every word of the text."""
+    """Find email addresses from each @ outwards. Searching from the left would examine every
+    word."""
     end = 0
     for match in _HOST.finditer(text):
         at = match.start()
@@ -70,6 +71,6 @@ def _local_start(text: str, at: int, floor: int) -> int:
 
 
 def _is_code(local: str, top: str, following: str) -> bool:
-    """icon@2x.png, git@host.org and a @ b.transpose(...) are no one's address."""
+    """Whether it is code: icon@2x.png, git@host.org and a @ b.transpose(...) are not addresses."""
     method = following == "(" and not _COMMON.fullmatch(top)
     return bool(_FILES.fullmatch(top)) or local == "git" or method

@@ -52,7 +52,8 @@ _FOLDABLE_BEYOND = "\U00010400-\U0001efff\U0001fbf0-\U0001fbf9"
 
 
 class _Signs(NamedTuple):
-    """Few characters need folding. Finding those is five times faster than translating all."""
+    """Characters that need folding. They are few, and finding them is five times faster than
+    translating all."""
 
     invisible: re.Pattern[str]
     foldable: re.Pattern[str]
@@ -61,7 +62,7 @@ class _Signs(NamedTuple):
 
 @cache
 def _signs(beyond: bool) -> _Signs:
-    """Made when a text needs it: they take longer than a whole page of ASCII."""
+    """Build the tables on demand: that takes longer than a whole page of ASCII."""
     table = {chr(code): chr(to) for code, to in _table().items()}
     foldable = "".join(sign for sign in table if sign <= "\uffff")
     # What is beyond \uffff is looked for in ranges, one by one, and in few texts at all.
@@ -74,10 +75,10 @@ def _signs(beyond: bool) -> _Signs:
 class Folded(NamedTuple):
     text: str
     removed: list[int]
-    """For each character taken out: the offset in `text` before which it stood."""
+    """Offsets in `text` before which a character was removed."""
 
     def original(self, offset: int) -> int:
-        """Where the character at `offset` of `text` stands in what was folded."""
+        """Map an offset of `text` to the original."""
         return offset + bisect_right(self.removed, offset)
 
 
@@ -95,7 +96,7 @@ def fold(text: str) -> Folded:
 
 
 def _joined(text: str, removed: list[int]) -> Folded:
-    """Without the ends of lines that part a number or an address in two."""
+    """Remove line breaks that split a number or an address."""
     pieces: list[str] = []
     gone: list[int] = []
     done = 0

@@ -54,7 +54,8 @@ def find_ibans(text: str) -> Iterator[PiiSpan]:
 
 
 def _end(text: str, position: int, wanted: int) -> int | None:
-    """Behind the `wanted`-th letter or digit from `position`; groups may be set apart."""
+    """Return the offset after the `wanted`-th letter or digit from `position`; groups may be
+    separated."""
     for _ in range(wanted):
         if text[position : position + 1] in ("-", " "):
             position += 2 if text.startswith("  ", position) else 1

@@ -1,4 +1,4 @@
-"""IP addresses that can be somebody's: valid, not a version, not this machine's own."""
+"""IP addresses that may identify somebody: valid, not a version, not this machine's own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NETWORKS = tuple(
         ("2000::/3", "fc00::/7", "fe80::/9", "ff00::/8", "::ffff:0:0/96", "64:ff9b::/47"),
     )
 )
-"""What addresses of machines begin with."""
+"""Prefixes of addresses that are assigned to machines."""
 
 
 # From the first colon on; the group before it is taken backwards.
@@ -84,7 +84,8 @@ def find_ip_addresses(text: str) -> Iterator[PiiSpan]:
 
 
 def _is_version(text: str, start: int, end: int, fillers: tuple[str, ...]) -> bool:
-    """Whether it is called one, with `fillers` behind the word, or goes on as one does."""
+    """Whether it is announced as a version, with `fillers` after the word, or continues like
+    one."""
     ahead = text[max(0, start - 30) : start].lower().rstrip(_SIGNS)
     while ahead.endswith(fillers):
         ahead = ahead.rpartition(" ")[0].rstrip(_SIGNS)
@@ -119,16 +120,16 @@ def _is_v4(text: str, match: re.Match[str], named: WordPositions) -> bool:
 
 
 def _is_small(shape: str) -> bool:
-    """Versions and numbers of sections count from 1: 3.2.1.14 is one of those unless told
-    otherwise, 10.2.1.14 only among others."""
+    """Whether it looks like a version or section number, which count from 1: 3.2.1.14 is one unless
+    announced as an address, 10.2.1.14 only among others."""
     parts = sorted(map(int, shape.split(".")))
     return parts[3] < 64 or parts[2] < 20
 
 
 def _is_v6(shape: str, *, net: bool) -> bool:
-    """`b2::add` and `1000::2` parse as addresses and are code: it has to be of a network that there
-    is, and there have to be three groups, or a first one of four digits. One that ends with its
-    `net` needs the length of that."""
+    """Whether it is an IPv6 address. `b2::add` and `1000::2` parse as one but are code: it has to
+    be of an assigned network, with three groups or a first one of four digits. One that ends with
+    its `net` needs a prefix length."""
     try:
         address = IPv6Address(shape)
     except ValueError:

@@ -25,7 +25,7 @@ class PiiSpan(NamedTuple):
     start: int
     end: int
     kind: str
-    """A `Kind`, or a word of its own from a finder of the user's."""
+    """A `Kind`, or the own word of a custom finder."""
 
 
 Finder = Callable[[str], Iterable[PiiSpan]]

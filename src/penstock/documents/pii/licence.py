@@ -22,7 +22,7 @@ _HINTS = words(
     "driver drivers driving dl dln dl# führerschein Führerschein FÜHRERSCHEIN fahrerlaubnis permis"
     " 運転免許 免許証番号 免許番号 운전면허 면허번호"
 )
-"""Cheap to look for; LABEL decides."""
+"""A fast pre-check; LABEL decides."""
 LABEL = re.compile(
     r"(?i:driv(?:er|ing)(?:['\u2019]?s|s['\u2019])?[ -]?licen[cs]es?"
     r"|(?<![a-z])dln?(?: ?#| ?(?:no\b|num\b|number))"
@@ -40,7 +40,7 @@ _SHAPE = re.compile(
     r")" + LAST
 )
 _BEFORE, _AFTER, _LONGEST = 30, 45, 24
-"""How far from the word a number with letters may begin, and how long it is, with its gaps."""
+"""How far from the word a number with letters may start, and its maximum length, including gaps."""
 # Digits alone, of New York, Texas, France, Japan and others: right behind the word.
 _DIGITS = re.compile(
     r"(?:e?s?nummer| ?(?:number|no|nr|num|id|card)|証|証番号|番号|증|증번호|번호| ?번호)?"

@@ -53,8 +53,8 @@ def find_resident_numbers(text: str) -> Iterator[PiiSpan]:
 
 
 def _stands_alone(text: str, match: re.Match[str]) -> bool:
-    """Whether digits without a gap and a word are a resident number. With a 1 at their start they
-    are what clocks count in milliseconds, from 2001 to 2033."""
+    """Whether digits without a gap and a word are a resident number. Those that start with 1 are
+    timestamps in milliseconds, from 2001 to 2033."""
     digits = match[0]
     return digits[0] != "1" and _resident_check(digits) and not in_row(text, *match.span())
 
@@ -78,8 +78,8 @@ def _resident_check(digits: str) -> bool:
 
 
 def find_my_numbers(text: str) -> Iterator[PiiSpan]:
-    """Twelve digits with a check digit, which one number in ten has by chance: unless hyphens group
-    it, a word must say so or the sentence run on without a gap."""
+    """Find twelve digits with a check digit, which one number in ten has by chance: unless hyphens
+    group it, a word must announce it or it must be part of a sentence without a gap."""
     named = WordPositions(MY_NUMBER_WORDS, text)
     for match in _MY_NUMBER.finditer(text):
         start, end = match.span()

@@ -1,4 +1,4 @@
-"""Passport numbers. They have no check digit, so a word must say what they are."""
+"""Passport numbers. They have no check digit, so a word must identify them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _SHAPE = re.compile(
 )
 WORDS = words("passport パスポート 旅券 여권")
 _BEFORE, _AFTER = 30, 45
-"""How far from the word its number may begin, ahead of it and behind."""
+"""How far from the word its number may start, before and after it."""
 _LONGEST = 16
-"""No passport number is longer, with a sign behind it."""
+"""Maximum length of a passport number, with one character after it."""
 
 
 def find_passports(text: str) -> Iterator[PiiSpan]:
-    """Around each such word: there are few of them, and many numbers of this shape."""
+    """Find passport numbers around each such word: the words are few, numbers of this shape
+    many."""
     for word in WORDS.finditer(text):
         start, end = max(0, word.start() - _BEFORE), word.end() + _AFTER
         for match in _SHAPE.finditer(text, start, end + _LONGEST):

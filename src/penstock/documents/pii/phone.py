@@ -23,7 +23,7 @@ from penstock.documents.pii.kinds import Kind, PiiSpan
 
 
 def _first(signs: str) -> str:
-    """As `near.first`, but "TEL03-..." is written without a gap."""
+    """Like `near.first`, but "TEL03-..." has no gap."""
     return (
         rf"[{signs}](?:(?<=[Tt][Ee][Ll][{signs}])|(?<=[Ff][Aa][Xx][{signs}])"
         rf"|(?<![0-9A-Za-z][{signs}])(?<![0-9][-.][{signs}]))"
@@ -139,8 +139,8 @@ def _is_national(text: str, match: re.Match[str], named: WordPositions) -> bool:
 
 
 def _north_american(text: str, named: WordPositions) -> Iterator[PiiSpan]:
-    """Numbers of parts are grouped the same way: where one is called that, or is listed behind one
-    that is, it is no telephone's."""
+    """Find North American numbers. Part numbers are grouped the same way: one that is announced as
+    such, or listed after one that is, is not a phone number."""
     part = -1
     for match in _NORTH_AMERICAN.finditer(text):
         start, end = match.span()
@@ -169,8 +169,8 @@ def _slashed(text: str, named: WordPositions) -> Iterator[PiiSpan]:
 
 
 def _abroad(text: str, named: WordPositions) -> Iterator[PiiSpan]:
-    """`+` and a country's code, then groups until there are as many digits as the country has. A
-    blank behind the + is that of a sum, unless there are others."""
+    """Find international numbers: `+` and a country code, then groups until the country's number of
+    digits. A blank after the + means a sum, unless there are others."""
     for match in _ABROAD.finditer(text):
         start, end = match.start(), _abroad_end(text, match.end())
         if not end or _NO_PHONE.fullmatch(text, start, end):

@@ -1,7 +1,7 @@
-"""Names of people, places and organizations, by a model of language: Presidio with spaCy.
+"""Names of people, places and organizations, found by language models: Presidio with spaCy.
 
-A model reads a text in pieces that end where a line or sentence does: it takes memory by the
-length of what it reads, holds the interpreter while it reads, and is asked for one at a time.
+A model reads a text in pieces that end at a line or sentence: its memory grows with the length of a
+piece, it blocks the interpreter while it reads, and it handles one piece at a time.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from penstock.errors import ConfigError, JobTimeout
 from penstock.model.name_masking import NamesConfig
 
 PIECE = 5_000
-"""Characters a model reads at a time, at most."""
+"""Maximum characters that a model reads at a time."""
 OVERLAP = 200
-"""Characters that two pieces share at most, where a name may have been cut."""
+"""Maximum overlap of two pieces, in case a name was split."""
 
 _KINDS = {"PERSON": "person", "LOCATION": "location", "ORGANIZATION": "organization"}
-"""Presidio's word for each kind."""
+"""Presidio's name of each kind."""
 _LABELS = {
     "PERSON": "PERSON PER PS persName",
     "LOCATION": "LOCATION LOC GPE FAC LC placeName geogName",
     "ORGANIZATION": "ORGANIZATION ORG OG orgName",
 }
-"""What the models of spaCy call it: most of them, Korean and Polish ones."""
+"""Names of each kind in spaCy's models: in most, and in the Korean and Polish ones."""
 _ENDS = tuple(re.compile(end) for end in (r"\n\n", r"\n", r"[.!?]\s|[\u3002\uff01\uff1f]", r"\s"))
-"""From what is best to cut at, to what has to do."""
+"""Places to split, best first."""
 _BLANK = re.compile(r"\s")
 _GLUE = re.compile(
     r"[/\\_]|\.(?=(?:pdf|docx?|pptx?|xlsx?|epub|html?|eml|md|csv|txt|json|xml|png|jpe?g)(?!\w))",
     re.IGNORECASE,
 )
-"""What stands between the words of a file's name: a model would read them as one."""
+"""Separators between the words of a file name: a model would read them as one word."""
 
 
 class _Loaded(NamedTuple):
@@ -90,8 +90,8 @@ class PresidioNames:
 
 
 def pieces(text: str) -> Iterator[tuple[int, int]]:
-    """From where to where: all of the text, in order. Only a paragraph ends for certain where no
-    name goes on; from other cuts the next piece goes back a little, to the start of a word."""
+    """Split a text into pieces that cover all of it. Only the end of a paragraph surely splits no
+    name; after other cuts the next piece starts a little earlier, at the start of a word."""
     start = 0
     while len(text) - start > PIECE:
         end = _cut(text, start + PIECE // 2, start + PIECE)
@@ -104,7 +104,7 @@ def pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: str, least: int, most: int) -> int:
-    """The best place to cut in this range, behind a break; as late as possible."""
+    """Find the best place to split in this range, after a break and as late as possible."""
     for pattern in _ENDS:
         last = None
         for match in pattern.finditer(text, least, most):

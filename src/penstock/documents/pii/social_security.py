@@ -24,8 +24,9 @@ _LABEL_REACH = 40
 
 
 def find_social_security_numbers(text: str) -> Iterator[PiiSpan]:
-    """With hyphens it stands by itself, unless it is called, or listed behind, the number of a
-    part; with blanks a word must be near, and without either one must lead to it."""
+    """Find social security numbers. With hyphens a number stands alone, unless it is announced as,
+    or listed after, a part number; with blanks a word must be near, and without either a word must
+    precede it."""
     named = WordPositions(WORDS, text)
     part = -1
     for match in _SHAPE.finditer(text):

@@ -33,11 +33,11 @@ _BREAK = re.compile(
 )
 _BEFORE = re.compile(r"(?:[0-9A-Z+(]{1,13}[ )]{1,2}){0,8}[0-9]{2,13}\Z")
 _REACH = 34
-"""No number is longer, its gaps included."""
+"""Maximum length of a number, including its gaps."""
 _DIGITS = range(9, 35)
 _NO_WORDS = ("", "\n")
 _CONTEXT = 60
-"""How far words reach that say what a number is."""
+"""Reach of words that identify a number."""
 
 
 def find_over_lines(text: str) -> Iterator[PiiSpan]:
@@ -54,8 +54,8 @@ def find_over_lines(text: str) -> Iterator[PiiSpan]:
 
 
 def _is_wrapped(text: str, at: int, rest: str) -> bool:
-    """Whether a number may go on over the end of this line, with `rest`: it is long enough, and in
-    words or alone. Lines of nothing but numbers are a table if there are more than two of them."""
+    """Whether a number may continue in the next line, with `rest`: it is long enough, and in prose
+    or alone. More than two lines of only numbers are a table."""
     least = max(0, at - _REACH)
     before = _BEFORE.search(text, least, at)
     if before is None or (least and before.start() < least + 3):  # or a row that began earlier

@@ -1,1 +1,1 @@
-"""Made of `proto/penstock/librarian/v1` by `make proto`; change it there."""
+"""Generated from `proto/penstock/librarian/v1` by `make proto`; do not edit."""

@@ -18,8 +18,8 @@ def define(
     repeatable: bool = False,
     outside: bool = False,
 ) -> Tool:
-    """`reads`: it changes nothing. `repeatable`: the same call again changes nothing more.
-    `outside`: it makes Penstock ask others. None of them destroys what was stored."""
+    """Define a tool. `reads`: it changes nothing. `repeatable`: repeating the call changes nothing
+    more. `outside`: it makes Penstock contact other services. No tool destroys stored data."""
     tool = Tool.from_function(
         function,
         title=title,
@@ -44,7 +44,7 @@ def define(
 
 
 def answer_schema(tool: Tool) -> dict[str, Any]:
-    """All of what a tool answers. Its fields are always there, so none has a default."""
+    """Build the output schema of a tool. All fields are required, so none has a default."""
     model = tool.fn_metadata.output_model
     assert model is not None
     schema: dict[str, Any] = model.model_json_schema(mode="serialization")
@@ -59,8 +59,8 @@ def _name(ref: str) -> str:
 
 
 def _outline(schema: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an answer and their types: every conversation pays for what is listed, and what
-    is in a field is told when it is answered."""
+    """Reduce a schema to fields and types: every conversation pays for what is listed, and results
+    explain themselves."""
 
     def types(field: dict[str, Any]) -> Any:
         if "anyOf" in field:
@@ -72,17 +72,17 @@ def _outline(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def flowing(text: str) -> str:
-    """Paragraphs without the breaks that our line length made."""
+    """Remove line breaks inside paragraphs."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 _UNTOLD = ("minLength", "maxLength", "minItems", "maxItems", "pattern", "exclusiveMinimum")
-"""Limits that a call seldom reaches; the error says them then."""
+"""Limits that calls seldom reach; errors mention them."""
 
 
 def _shorten(schema: Any) -> None:
-    """Without what a model pays for and has no use of: titles that are only names again, limits,
-    and that an argument which may be left out may be null. Calls are checked for all of it."""
+    """Remove what a model pays for and does not need: titles that repeat names, limits, and null
+    for optional arguments. Calls are still validated against all of it."""
     match schema:
         case dict():
             if isinstance(schema.get("title"), str):

@@ -31,7 +31,7 @@ TITLE_LIMIT = 1000
 
 @dataclass(slots=True, frozen=True)
 class Ingested(DocumentSummary, ToolResult):
-    """A document that was stored. Its `id` is what get_page takes as `document`."""
+    """A stored document. Pass its `id` to get_page as `document`."""
 
     def in_words(self) -> str:
         name = f"document {self.id!r} in collection {self.collection!r}"
@@ -52,19 +52,19 @@ async def ingest(
     context: Context[McpServices, Any],
     url: Annotated[
         str | None,
-        Field(max_length=URL_LIMIT, description="An http(s) address of a page or file; or `text`."),
+        Field(max_length=URL_LIMIT, description="An http(s) URL of a page or file; or `text`."),
     ] = None,
     text: Annotated[
         str | None, Field(max_length=TEXT_LIMIT, description="The text itself; or `url`.")
     ] = None,
     title: Annotated[str, Field(max_length=TITLE_LIMIT)] = "",
-    collection: Annotated[Name, Field(description="Where to put it.")] = DEFAULT_COLLECTION,
+    collection: Annotated[Name, Field(description="Target collection.")] = DEFAULT_COLLECTION,
     wait: Wait = 0,
 ) -> Annotated[CallToolResult, RootModel[Ingested]]:
     """Store a document so that search_documents finds it: the page or file at a public `url`, or a
-    `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
-    as soon as the document is searchable or has failed. The same text again changes nothing; the
-    same address is fetched again. Research tasks read the pages they find by themselves."""
+    `text`. Personal data is masked before anything is stored. It returns at once, or with `wait` as
+    soon as the document is searchable or has failed. The same text again changes nothing; the same
+    URL is fetched again. Research tasks read the pages they find automatically."""
     if (url is None) == (text is None):
         raise CallRefused("invalid", "give either `url` or `text`")
     await tenant_view.admit()
@@ -82,8 +82,8 @@ async def ingest(
 async def _ready(
     tenant_view: ToolView, context: Context[McpServices, Any], document: Document, seconds: float
 ) -> Document:
-    """The document once it is ready, or as it is after `seconds` and when the server is told to
-    stop."""
+    """Wait until the document is ready, for `seconds`, or until the server is told to stop; returns
+    it as it is then."""
     ref, progress = document.ref, CallProgress(context, seconds)
     log = log_of(ref)
     while document.state is DocumentState.PROCESSING and progress.left:
@@ -103,8 +103,7 @@ def _stage(document: Document) -> str:
 
 
 class DocumentWork(TaskWork):
-    """A document that was accepted, as an MCP task. Its names may hold anything, so they are
-    encoded."""
+    """An accepted document, as an MCP task. Its names may contain anything, so they are encoded."""
 
     kind = "document"
 
@@ -137,7 +136,7 @@ class DocumentWork(TaskWork):
             await tenant_view.cancel_document(document)
 
     async def _find(self, tenant_view: ToolView, name: str) -> tuple[Document, bool]:
-        """The document, and whether it was given anew since."""
+        """Return the document, and whether it was replaced since."""
         collection, document_id, generation = _parts(name)
         document = await tenant_view.document(document_id, collection)
         return document, document.generation > generation

@@ -15,21 +15,21 @@ Key = Annotated[
     Field(
         min_length=1,
         max_length=255,
-        description="A name of your own for this call: repeated with it, it makes nothing new.",
+        description="Idempotency key: repeating the call with it creates nothing new.",
     ),
 ]
 
 
 def id_for(tenant_view: ToolView, tool: str, key: str | None) -> str | None:
-    """The id of what a tool makes for a key; None: a new one."""
+    """Derive the id of what a tool creates from a key; None: a new id."""
     return None if key is None else child_id(f"{tenant_view.tenant}\x1fmcp {tool}", "once", key, 1)
 
 
 async def check_same(
     tenant_view: ToolView, key: str | None, question: str, stored: str, *others: tuple[Any, Any]
 ) -> None:
-    """Refused where the key has made something else before, however long ago. What is stored is
-    masked. `others`: what else was asked for, and is stored."""
+    """Raise CallRefused if the key was used for something else, however long ago. Stored texts are
+    masked. `others`: further arguments that are stored."""
     if key is None:
         return
     (masked,) = await tenant_view.documents.mask([" ".join(question.split())])

@@ -23,7 +23,7 @@ from penstock.wire.view import WireView, made
 
 MAX_LISTED = 100
 NAMED = 100
-"""Ids that are told of those redriven."""
+"""Maximum ids of redriven jobs in a result."""
 
 Kind = Annotated[
     str | None,
@@ -31,32 +31,32 @@ Kind = Annotated[
 ]
 ErrorType = Annotated[
     str | None,
-    Field(max_length=240, description="Only jobs that ended with this error: `FetchError`."),
+    Field(max_length=240, description="Only jobs that failed with this error: `FetchError`."),
 ]
 
 
 @dataclass(slots=True, frozen=True)
 class DeadLetter(WireView):
-    """A job that failed for good."""
+    """A job that failed permanently."""
 
     id: str
-    """Give it to `redrive`."""
+    """Pass it to `redrive`."""
     kind: str
     lane: str | None
-    """The outside service it needs."""
+    """The external service it needs."""
     log: str | None
-    """The log it reports to: what it was done for."""
+    """The log it reports to, such as that of a task."""
     attempts: int
     finished_at: float | None
-    """When it failed: seconds since 1970."""
+    """When it failed, in seconds since 1970."""
     error: Mapping[str, Any]
-    """Its type and message, and what else is known."""
+    """Type, message and details."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetterList(Fitted):
     dead_letters: Sequence[DeadLetter]
-    """The newest first."""
+    """Newest first."""
 
     def in_words(self) -> str:
         if not self.dead_letters:
@@ -71,7 +71,7 @@ class DeadLetterList(Fitted):
 
 @dataclass(slots=True, frozen=True)
 class RedriveResult(ChangedJobs, ToolResult):
-    """Jobs that are queued again; of the ids the first hundred."""
+    """Jobs that were queued again; at most a hundred ids."""
 
     def in_words(self) -> str:
         return f"{self.count} dead letters are queued again, with fresh retries."
@@ -79,8 +79,8 @@ class RedriveResult(ChangedJobs, ToolResult):
 
 @dataclass(slots=True, frozen=True)
 class LaneStatus(LaneList, Fitted):
-    """The outside services in use. A breaker that is `open`: the service is down, and is tried
-    again by itself. Blocked by `credentials`: a person must act."""
+    """The external services in use. Breaker `open`: the service is down and retried automatically.
+    Blocked by `credentials`: a person must act."""
 
     def in_words(self) -> str:
         if not self.lanes:
@@ -106,12 +106,12 @@ async def list_dead_letters(
     task_id: Annotated[
         str | None, Field(max_length=64, description="Only jobs of this research task.")
     ] = None,
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, RootModel[DeadLetterList]]:
-    """List jobs that failed permanently, and why. Nothing more is done about them until they are
-    redriven. Look here when pages or documents are missing and get_status does not say why. The
-    rest of a task goes on without them."""
+    """List jobs that failed permanently, and why. They stay failed until they are redriven. Look
+    here when pages or documents are missing and get_status does not say why. The rest of a task
+    continues without them."""
 
     where = dead_letters(kind, error_type, None if task_id is None else log_of(task_id))
 
@@ -130,15 +130,14 @@ async def redrive(
     tenant_view: WriteAccess,
     ids: Annotated[
         list[Annotated[str, Field(max_length=64)]] | None,
-        Field(max_length=1000, description="Of list_dead_letters."),
+        Field(max_length=1000, description="From list_dead_letters."),
     ] = None,
     kind: Kind = None,
     error_type: ErrorType = None,
-    everything: Annotated[bool, Field(description="All dead letters there are.")] = False,
+    everything: Annotated[bool, Field(description="All dead letters.")] = False,
 ) -> Annotated[CallToolResult, RootModel[RedriveResult]]:
-    """Try failed jobs again, with fresh retries. Do it once their cause is gone: what failed
-    because a page does not exist fails again. Say which by `ids`, `kind` or `error_type`, or set
-    `everything`."""
+    """Retry failed jobs, with fresh attempts. Do it once their cause is fixed: a page that does not
+    exist fails again. Select jobs by `ids`, `kind` or `error_type`, or set `everything`."""
     if all(one is None for one in (ids, kind, error_type)) != everything:
         raise CallRefused("invalid", "say which: ids, kind or error_type; or everything=true alone")
     await tenant_view.admit()
@@ -148,13 +147,13 @@ async def redrive(
 
 async def lane_status(
     tenant_view: ReadAccess,
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 50,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = 50,
     cursor: Annotated[str | None, Field(max_length=512)] = None,
 ) -> Annotated[CallToolResult, RootModel[LaneStatus]]:
-    """Show the outside services in use (lanes): how much waits for each, how fast each may be
-    asked, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
-    Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and go on by
-    themselves once it is back."""
+    """Show the external services in use (lanes): how many jobs wait for each, the rate limit of
+    each, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
+    Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and resume
+    automatically once it is back."""
     hosts = KeyScope.ADMIN in tenant_view.caller.scopes
     seen = sorted(await tenant_view.lanes(hosts=hosts), key=lambda lane: lane.name)
     left = [lane for lane in seen if cursor is None or lane.name > cursor]

@@ -25,9 +25,9 @@ from penstock.wire.view import made
 MAX_LISTED = 50
 LISTED = 20
 FEW = 5
-"""Items of the lists that are not the one asked for."""
+"""Items of the lists that were not requested."""
 ABSTRACT_SHOWN = 400
-"""Characters of an abstract in the text; the structure has it whole."""
+"""Maximum characters of an abstract in the text; the structure has all of it."""
 
 Shown = Literal["results", "errors", "searches"]
 
@@ -37,7 +37,7 @@ class TaskState(TaskView, Quoting):
     total_errors: int
     total_searches: int
     show: Shown
-    """The list that `cursor` goes through."""
+    """The list that `cursor` pages through."""
 
     def in_words(self) -> str:
         told = (
@@ -90,26 +90,27 @@ async def get_status(
     wait: Wait = 0,
     since: Annotated[
         int | None,
-        Field(ge=0, description="`version` of the answer before: wait for what is newer."),
+        Field(ge=0, description="Previous `version`: wait for a newer one."),
     ] = None,
     until: Annotated[
         Literal["news", "end"],
-        Field(description="Anything new, or the end of the searches there are."),
+        Field(description="Any change, or the end of the current searches."),
     ] = "news",
     show: Annotated[
-        Shown, Field(description="Which list to go through; of the others the first few are told.")
+        Shown,
+        Field(description="List to page through; the others are shortened."),
     ] = "results",
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Items of that list.")] = LISTED,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = LISTED,
     cursor: Annotated[
         str | None,
-        Field(pattern="^[0-9]{1,9}$", description="Of the answer before: what comes next."),
+        Field(pattern="^[0-9]{1,9}$", description="From the previous result: the next page."),
     ] = None,
 ) -> Annotated[CallToolResult, RootModel[TaskState]]:
-    """Tell how a task stands: status, progress, what was found and what went wrong so far. To
-    follow it, call with `wait` = 50 and `since` = the `version` of the answer before, until
-    `status` is `completed`, `failed` or `paused`; with `until` = `end` it answers only once the
-    searches are over. Results whose `page` is `read` can be read with get_page meanwhile; of the
-    others there is what providers told. An error of one page or provider does not stop the rest."""
+    """Return the status of a task: progress, results and errors so far. To follow it, call with
+    `wait` = 50 and `since` = the previous `version`, until `status` is `completed`, `failed` or
+    `paused`; with `until` = `end` it returns only once the searches are finished. Results whose
+    `page` is `read` can be read with get_page in the meantime; for the others there is only what
+    providers returned. An error of one page or provider does not stop the rest."""
     works = {"limit": limit, "cursor": cursor} if show == "results" else {"limit": FEW}
     if until == "end":
         view = await _end(tenant_view, context, task_id, tenant_view.patience(wait), works)
@@ -146,8 +147,8 @@ async def _news(
     since: int | None,
     works: dict[str, Any],
 ) -> TaskView:
-    """The task as soon as it has changed, and in any case after `seconds`; as it is when the server
-    is told to stop."""
+    """Wait for a change of the task, for `seconds`, or until the server is told to stop; returns it
+    as it is then."""
     view, progress = await tenant_view.task(task_id, **works), CallProgress(context, seconds)
     seen = view.version if since is None else since
     while True:
@@ -169,8 +170,8 @@ async def _end(
     seconds: float,
     works: dict[str, Any],
 ) -> TaskView:
-    """The task once the searches that it has now are over, and in any case after `seconds`; as it
-    is when the server is told to stop."""
+    """Wait until the current searches of the task have ended, for `seconds`, or until the server is
+    told to stop; returns it as it is then."""
     view, progress = await tenant_view.task(task_id, **works), CallProgress(context, seconds)
     count = len(view.searches)
     while not _over(view, count) and progress.left:
@@ -184,7 +185,7 @@ async def _end(
 
 
 def _over(view: TaskView, count: int) -> bool:
-    """Whether nothing more comes of the first `count` searches, unless a stop is resumed."""
+    """Whether the first `count` searches have ended, unless a stop is resumed."""
     ended = (SearchState.COMPLETED, SearchState.FAILED)
     first = [one for one in view.searches if one.number <= count]
     return view.status is TaskStatus.PAUSED or all(one.state in ended for one in first)
@@ -207,8 +208,8 @@ def _state(view: TaskView, show: Shown, start: int, count: int) -> TaskState:
 
 
 class SearchWork(TaskWork):
-    """The searches that a research task had when their end was waited for, as an MCP task. Later
-    ones are another's, so that what is over stays over."""
+    """The searches that a research task had when the wait began, as an MCP task. Later searches do
+    not count, so that a finished task stays finished."""
 
     kind = "research"
 
@@ -230,7 +231,7 @@ class SearchWork(TaskWork):
         )
 
     async def cancel(self, tenant_view: ToolView, name: str) -> None:
-        """The research task is stopped: what was found stays, and it can be resumed."""
+        """Stop the research task: results stay, and it can be resumed."""
         await tenant_view.research.stop(_parts(name)[0], tenant=tenant_view.tenant)
 
 

@@ -26,9 +26,7 @@ from penstock.wire.view import made
 
 MAX_LISTED = 100
 
-TaskId = Annotated[
-    str, Field(min_length=1, max_length=64, description="What create_task answered.")
-]
+TaskId = Annotated[str, Field(min_length=1, max_length=64, description="From create_task.")]
 
 
 @dataclass(slots=True, frozen=True)
@@ -67,7 +65,7 @@ class TaskResumed(Resumed, ToolResult):
 @dataclass(frozen=True, kw_only=True)
 class TaskList(Fitted):
     tasks: Sequence[TaskLine]
-    """The newest first."""
+    """Newest first."""
 
     def in_words(self) -> str:
         if not self.tasks:
@@ -83,19 +81,19 @@ async def create_task(
         Field(
             min_length=1,
             max_length=QUESTION_LIMIT,
-            description="What is to be found out, in a sentence or two.",
+            description="What to find out, in a sentence or two.",
         ),
     ],
     budget_pages: Annotated[
-        int | None, Field(ge=0, description="Pages it may read; 0: only what providers tell.")
+        int | None, Field(ge=0, description="Maximum pages to read; 0: only what providers return.")
     ] = None,
     budget_seconds: Annotated[
-        float | None, Field(gt=0, le=MAX_SECONDS, description="For how long it may search.")
+        float | None, Field(gt=0, le=MAX_SECONDS, description="Maximum time to search.")
     ] = None,
     key: Key = None,
 ) -> Annotated[CallToolResult, RootModel[TaskCreated]]:
-    """Begin a research task: a question whose searches, results and errors are kept together, also
-    when this conversation ends. It does nothing by itself; call queue_searches next."""
+    """Create a research task: a question whose searches, results and errors are stored together,
+    even after this conversation ends. It does nothing by itself; call queue_searches next."""
     await tenant_view.admit()
     task = await tenant_view.research.create(
         question,
@@ -122,7 +120,7 @@ async def queue_searches(
     ],
     max_results_per_query: Annotated[int, Field(ge=1, le=MAX_RESULTS)] = 10,
     priority: Annotated[
-        PriorityName, Field(description="`high` goes before what others have queued.")
+        PriorityName, Field(description="`high` runs before other queued work.")
     ] = "medium",
     providers: Annotated[
         list[str] | None,
@@ -130,13 +128,13 @@ async def queue_searches(
             min_length=1,
             max_length=20,
             description="openalex, semantic_scholar, crossref, arxiv (papers), searxng (the web), "
-            "documents (what is stored here), or others that are set up; without: the usual ones.",
+            "documents (stored here), or others that are configured. Default: the configured ones.",
         ),
     ] = None,
 ) -> Annotated[CallToolResult, RootModel[SearchesQueued]]:
-    """Have a task search. It returns at once; the searches run on the server and read the pages
-    they find. Follow them with get_status. More can be queued at any time, such as narrower queries
-    once the first results are in. A query that the task has already is skipped."""
+    """Start searches of a task. It returns at once; the searches run on the server and read the
+    pages they find. Follow them with get_status. More can be queued at any time, such as narrower
+    queries once the first results are in. A query that the task already has is skipped."""
     await tenant_view.admit()
     queued = await tenant_view.research.queue_searches(
         task_id,
@@ -155,13 +153,13 @@ async def stop_task(
     mode: Annotated[
         Mode,
         Field(
-            description="`graceful`: searches that run finish. `immediate`: they are cancelled, "
+            description="`graceful`: running searches finish. `immediate`: they are cancelled, "
             "and nothing more is stored."
         ),
     ] = "graceful",
 ) -> Annotated[CallToolResult, RootModel[StopResult]]:
-    """Stop a task when its results are enough. It returns at once, and what was found stays. A
-    stopped task takes no new searches until resume_task. One that is finished needs no stop."""
+    """Stop a task when its results are sufficient. It returns at once, and results are kept. A
+    stopped task takes no new searches until resume_task. A finished task needs no stop."""
     stopped = await tenant_view.research.stop(task_id, mode=mode, tenant=tenant_view.tenant)
     return made(StopResult, stopped).result()
 
@@ -169,8 +167,8 @@ async def stop_task(
 async def resume_task(
     tenant_view: WriteAccess, task_id: TaskId
 ) -> Annotated[CallToolResult, RootModel[TaskResumed]]:
-    """Go on with a stopped task: searches that were not finished run again, what was found stays.
-    Harmless for a task that is not stopped."""
+    """Resume a stopped task: unfinished searches run again, results are kept. No effect on a task
+    that is not stopped."""
     await tenant_view.admit()
     resumed = await tenant_view.research.resume(task_id, tenant=tenant_view.tenant)
     return made(TaskResumed, resumed).result()
@@ -178,11 +176,11 @@ async def resume_task(
 
 async def list_tasks(
     tenant_view: ReadAccess,
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, RootModel[TaskList]]:
-    """List research tasks with their status and progress, the newest first. Use it to find the
-    task_id of an earlier task instead of beginning the same one again."""
+    """List research tasks with their status and progress, newest first. Use it to find the task_id
+    of an earlier task instead of starting the same one again."""
 
     async def ask(count: int) -> TaskList:
         found = await tenant_view.research.tasks(

@@ -29,8 +29,8 @@ class Providers(dict[str, SearchProvider]):
     browser: Browser | None = None
 
     def check(self) -> None:
-        """ConfigError where the browser they need is missing: better no worker starts than that
-        every search of it fails."""
+        """Raise ConfigError if the browser they need is missing: better not to start a worker than
+        to fail every search."""
         if self.browser is not None:
             self.browser.check()
 
@@ -46,9 +46,9 @@ def open_providers(
     fetch_allow: Iterable[str] = (),
     documents: Documents | None = None,
 ) -> Providers:
-    """Those that have an address, their public one or one that is configured; the engines of the
-    browser; and the documents, if there is a library. Close them when they are not needed any more.
-    `fetch_allow` is that setting: engines are reached on the open internet, or where it says."""
+    """Open the providers that have an address, public or configured; the engines of the browser;
+    and the documents, if given. Close them when done. `fetch_allow` is that setting, and applies to
+    engines."""
     found = Providers()
     for one in _CLASSES:
         config = configs.get(one.name, ProviderConfig())

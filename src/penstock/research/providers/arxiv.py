@@ -14,7 +14,7 @@ from penstock.research.providers.paged import PagedProvider, Rows, offset_of
 from penstock.text.xml_events import events
 
 _REACH = 30_000
-"""Results that can be had of one query."""
+"""Maximum results of one query."""
 _WORD = re.compile(r"[^\W_]+")
 _ERRORS = "/api/errors"
 
@@ -31,7 +31,7 @@ class ArxivEntry:
 
 
 class Arxiv(PagedProvider):
-    """Every word of the query has to be there. It takes no key."""
+    """Finds works that contain every word of the query. Takes no key."""
 
     name = "arxiv"
     path = "/query"
@@ -84,7 +84,8 @@ class Arxiv(PagedProvider):
 
 
 def _read(body: bytes) -> tuple[list[ArxivEntry], int]:
-    """The entries of a feed, and how many the query has in all. ParserError if it is no feed."""
+    """Parse a feed: its entries, and the total number of results. Raises ParserError if it is not a
+    feed."""
     entries: list[ArxivEntry] = []
     path: list[str] = []
     total = ""

@@ -1,7 +1,7 @@
-"""Search engines without an API: their result pages, read in a browser, page by page.
+"""Search engines without an API: reads their result pages in a browser, page by page.
 
-An engine is what the config says of it. Where it wants proof of a person, or refuses, that is told
-and the engine is left alone: nothing is done to get around it.
+An engine is defined by the config. If it demands a captcha or rejects the request, that is reported
+and the engine is paused: nothing is done to get around it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from penstock.text.retry_after import retry_after
 READ = (Path(__file__).parent / "result_page.js").read_text()
 CLICK = "selector => document.querySelector(selector).click()"
 QUIET_SECONDS = 0.15
-"""A page in which nothing has changed for so long has come to rest."""
+"""A page without changes for this long has settled."""
 FEWEST_ROWS = 5
-"""Of a page, as engines go; with fewer, a search ends before it has all that was asked for."""
+"""Minimum rows of a typical result page; with fewer, a search ends before it has enough results."""
 REFUSALS = (403, 429, 503)
 _NO_ANSWER = ("CONNECTION", "TIMED_OUT", "EMPTY_RESPONSE", "NETWORK", "SOCKS", "TUNNEL")
-"""Parts of Chromium's codes for pages that nobody answered for."""
+"""Parts of Chromium's error codes that mean that nobody responded."""
 
 
 class BrowserProvider:
@@ -60,7 +60,7 @@ class BrowserProvider:
         self.name = self.lane = f"browser.{name}"
         self.engine = engine
         self.timeout = timeout
-        """Seconds that one page may take."""
+        """Time limit for one page."""
         self.proxy = proxy
         self._browser = browser
 
@@ -91,7 +91,7 @@ class BrowserProvider:
         )
 
     def _unwrapped(self, url: str | None) -> str | None:
-        """Where a link leads, if it leads through the engine."""
+        """Return the target of a link, if it redirects through the engine."""
         if url is None or self.engine.unwrap is None:
             return link(url)
         try:
@@ -102,7 +102,7 @@ class BrowserProvider:
 
 
 class _Visit:
-    """One search on its way through the pages of an engine, in one tab."""
+    """One search through the result pages of an engine, in one tab."""
 
     def __init__(
         self, provider: BrowserProvider, asking: ProviderContext, tab: Tab, query: str
@@ -113,12 +113,12 @@ class _Visit:
         self._tab = tab
         self._query = query
         self._shown: Row | None = None
-        """What the tab shows; None: nothing yet."""
+        """Content of the tab; None: nothing yet."""
         self._page = 0
-        """Which page that is, counted from 0."""
+        """Number of the current page, from 0."""
 
     async def rows(self, cursor: str | None) -> Rows:
-        """Those of a page, and where the next one is."""
+        """Return the rows of a page, and the cursor of the next one."""
         place = offset_of(cursor)
         if self._engine.counts == "next":
             shown = await self._walk(place)
@@ -130,7 +130,7 @@ class _Visit:
         return rows, str(place + step) if rows else None
 
     async def _walk(self, place: int) -> Row | None:
-        """To a page that has no address: from the first one on, as a person would."""
+        """Go to a page without its own URL, click by click from the first one."""
         if self._shown is None:
             await self._show(partial(self._tab.load, self._address(0)))
         while self._page < place:
@@ -152,7 +152,7 @@ class _Visit:
         return self._engine.address(self._query, place)
 
     async def _show(self, move: Callable[[], Awaitable[None]]) -> Row:
-        """Come to a page, with a permit of its own, and read it."""
+        """Load a page, with its own permit, and read it."""
         provider = self._provider
         async with self._asking.lanes.request(provider.lane):
             try:
@@ -185,7 +185,7 @@ class _Visit:
                 return Row(found)
 
     def _check_answer(self) -> None:
-        """Raise what a status means."""
+        """Raise the error that the status stands for."""
         status, provider = self._tab.answer.status, self._provider
         if status in REFUSALS:
             said = retry_after(self._tab.answer.headers.get("retry-after"))
@@ -230,14 +230,15 @@ class _Visit:
 
 
 def _script_meaning(name: str, error: ScriptFailed) -> PenstockError:
-    """A selector that is none is the config's fault; whatever else, the page's."""
+    """Convert a script error: an invalid selector is a ConfigError, anything else a
+    ProviderError."""
     if "selector" in str(error):
         return ConfigError(f"{name}: {error}")
     return ProviderError(f"{name}: the page cannot be read")
 
 
 def _places(engine: SearchEngineConfig) -> dict[str, Any]:
-    """The engine as the script takes it."""
+    """Convert the engine's configuration for the script."""
     places = asdict(engine)
     for name in ("title", "link", "snippet"):
         if places[name] is not None:

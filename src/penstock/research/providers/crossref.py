@@ -19,7 +19,7 @@ _HEADING = re.compile(r"(?is)^\s*<jats:title>\s*(?:abstract|summary)\s*</jats:ti
 
 
 class Crossref(PagedProvider):
-    """The key is that of Metadata Plus."""
+    """Crossref. The key is that of Metadata Plus."""
 
     name = "crossref"
     path = "/works"
@@ -65,20 +65,20 @@ class Crossref(PagedProvider):
 
 
 def _name(author: Row) -> str | None:
-    """A person's, or that of a group."""
+    """Return the name of a person or group."""
     parts = [author.text("given"), author.text("family")]
     return " ".join(part for part in parts if part) or author.text("name")
 
 
 def _year(work: Row) -> int | None:
-    """Of `{"date-parts": [[2020, 5, 17]]}`; a date that is not known is `[[null]]`."""
+    """Read the year of `{"date-parts": [[2020, 5, 17]]}`; an unknown date is `[[null]]`."""
     dates = work.row("issued").items("date-parts")
     first = dates[0] if dates else None
     return year(first[0]) if isinstance(first, list) and first else None
 
 
 def _open_access(work: Row) -> str | None:
-    """Links are for whoever may follow them: open to all only under a licence that says so."""
+    """Find an open-access link: links are open to all only under a licence that says so."""
     licences = (one.text("URL") or "" for one in work.rows("license"))
     if not any("creativecommons.org" in licence for licence in licences):
         return None

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from penstock.documents.service import Documents
 
 PASSAGES = 3
-"""Asked for each document wanted: the best passages are often of the same one."""
+"""Passages requested per document: the best passages are often of the same one."""
 
 
 class DocumentsProvider:
-    """Finds documents of the tenant that asks, each once, by its best passage. They are all on one
-    page, and their text is here already: `extra` says where."""
+    """Finds documents of the caller's tenant, each once, by its best passage. All are on one page,
+    and nothing has to be fetched: `extra` names the document."""
 
     name = lane = DOCUMENTS
 

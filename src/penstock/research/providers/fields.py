@@ -17,12 +17,12 @@ _INLINE = re.compile(
     r"(?i)</?(?:jats:|mml:)?(?:i|b|u|em|strong|bold|italic|sub|sup|inf|scp|sc|tt|span|font|math|"
     rf"mrow|mi|mn|mo|msub|msup|msubsup|mtext|ext-link|xref|inline-formula|tex-math){_REST}"
 )
-"""By name and whole, because `a<b and c>d` is no tag."""
+"""Listed by name, because `a<b and c>d` is not a tag."""
 _YEARS = range(1, 10_000)
 
 
 class Row:
-    """A JSON object, or what should have been one."""
+    """A JSON object, or anything that should have been one."""
 
     __slots__ = ("_values",)
 
@@ -33,7 +33,7 @@ class Row:
         return self._values.get(name)
 
     def text(self, name: str) -> str | None:
-        """One line of it; None where there is nothing."""
+        """Return a field as one line of text; None if empty."""
         return line(self.raw(name))
 
     def row(self, name: str) -> Row:
@@ -57,7 +57,7 @@ class Row:
 
 
 def json_row(body: bytes, provider: str) -> Row:
-    """The object that an answer is; ProviderError if it is none."""
+    """Parse a response as a JSON object; raises ProviderError if it is not one."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -68,14 +68,14 @@ def json_row(body: bytes, provider: str) -> Row:
 
 
 def line(value: Any) -> str | None:
-    """A text without line breaks or blanks around it."""
+    """Collapse line breaks and surrounding whitespace."""
     if not isinstance(value, str):
         return None
     return storable(" ".join(value.split())) or None
 
 
 def plain(value: Any) -> str | None:
-    """A text without the tags of HTML, JATS and MathML, as publishers send them."""
+    """Strip the HTML, JATS and MathML tags that publishers send."""
     if not isinstance(value, str):
         return None
     return line(html.unescape(_INLINE.sub("", _BLOCKS.sub(" ", value))))
@@ -91,17 +91,17 @@ def year(value: Any) -> int | None:
 
 
 def year_in(date: str | None) -> int | None:
-    """Of a date that begins with it: `2020-05-17T00:00:00Z`."""
+    """Read the year of a date that starts with it: `2020-05-17T00:00:00Z`."""
     found = re.match(r"[0-9]{4}(?![0-9])", date or "")
     return year(int(found[0])) if found else None
 
 
 def link(value: Any) -> str | None:
-    """A web address; what else stands in its place (`javascript:`, a DOI, nothing) is none."""
+    """Return a web address; None for anything else (`javascript:`, a DOI, nothing)."""
     text = line(value)
     return text if text and re.match(r"(?i)https?://[^\s/]", text) else None
 
 
 def known(**extra: Any) -> dict[str, Any]:
-    """Without what is not known."""
+    """Drop unknown values."""
     return {name: value for name, value in extra.items() if value is not None}

@@ -18,7 +18,7 @@ _FIELDS = (
 
 
 class OpenAlex(PagedProvider):
-    """Since 2026 it wants a key, which it takes only as a parameter."""
+    """OpenAlex. Since 2026 it requires a key, which it accepts only as a parameter."""
 
     name = "openalex"
     path = "/works"
@@ -62,7 +62,7 @@ class OpenAlex(PagedProvider):
 
 
 def abstract_of(index: Any) -> str | None:
-    """The text whose words an inverted index gives by their places."""
+    """Rebuild an abstract from its inverted index."""
     if not isinstance(index, dict):
         return None
     words = [

@@ -15,17 +15,18 @@ from penstock.text.normalize import storable
 from penstock.text.user_agent import user_agent
 
 SPARE_PAGES = 2
-"""So many more are asked for where rows of the others were of no use or came twice. It bounds
-what a search can cost, whatever a provider answers."""
+"""Extra pages to request if rows were unusable or duplicates. Bounds the cost of a search, whatever
+a provider returns."""
 MAX_BYTES = 32 * 1024 * 1024
 LONGEST_QUERY = 2_000
 
 Rows = tuple[list[Any], str | None]
-"""The rows of an answer, and where the next page starts."""
+"""The rows of a response, and the cursor of the next page."""
 
 
 class PagedProvider(ABC):
-    """A provider is what it asks (`request`) and how its answer is read (`rows`, `finding`).
+    """Base of providers: a subclass defines its requests (`request`) and how to parse responses
+    (`rows`, `finding`).
 
     `api_key` names the environment variable that holds the key. It is read for each request, and
     is in no message and no log.
@@ -69,15 +70,15 @@ class PagedProvider(ABC):
 
     @abstractmethod
     def request(self, query: str, size: int, cursor: str | None) -> dict[str, str]:
-        """The parameters that ask for a page. `cursor` is None for the first."""
+        """Build the parameters that request a page. `cursor` is None for the first."""
 
     @abstractmethod
     def rows(self, body: bytes, size: int, cursor: str | None) -> Rows:
-        """What the answer to that holds. ProviderError if it is not what is documented."""
+        """Parse a response. Raises ProviderError if it is not as documented."""
 
     @abstractmethod
     def finding(self, row: Any) -> Finding | None:
-        """None: the row is of no use. Never raises."""
+        """Convert a row; None if it is unusable. Never raises."""
 
     def key_parameters(self) -> Mapping[str, str]:
         return {}
@@ -101,7 +102,8 @@ async def collect(
     pages: int,
     start: str | None,
 ) -> AsyncGenerator[FindingsPage, None]:
-    """Pages of `limit` findings in all, each once; from about so many `pages`."""
+    """Yield pages with `limit` findings in total, without duplicates, from about `pages`
+    requests."""
     seen: set[str] = set()
     cursor = start
     for _ in range(pages + SPARE_PAGES):
@@ -118,7 +120,7 @@ async def collect(
 
 
 def offset_of(cursor: str | None) -> int:
-    """For providers that count; ValidationError if `cursor` is none of theirs."""
+    """Parse a cursor of providers that count; raises ValidationError if it is not one of theirs."""
     if cursor is None:
         return 0
     if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 9:
@@ -127,7 +129,7 @@ def offset_of(cursor: str | None) -> int:
 
 
 def checked(query: str, limit: int) -> str:
-    """The query as it is asked; ValidationError if it cannot be."""
+    """Validate and normalize the query; raises ValidationError."""
     words = storable(" ".join(query.split()))
     if not words:
         raise ValidationError("the query is empty")

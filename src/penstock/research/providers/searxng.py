@@ -13,12 +13,12 @@ from penstock.research.providers.paged import PagedProvider, Rows, offset_of
 
 
 class Searxng(PagedProvider):
-    """An instance of one's own: there is no public address, and no key."""
+    """Your own instance: there is no public address, and no key."""
 
     name = "searxng"
     path = "/search"
     page_size = 10
-    """About what engines give; it cannot be asked for."""
+    """About what engines return; it cannot be requested."""
 
     def request(self, query: str, size: int, cursor: str | None) -> dict[str, str]:
         return {"q": query, "format": "json", "pageno": str(max(1, offset_of(cursor)))}
@@ -63,7 +63,7 @@ class Searxng(PagedProvider):
 
 
 def _silent(answer: Row) -> list[str]:
-    """The engines that did not answer it, each given as [name, reason]."""
+    """List the engines that did not respond, given as [name, reason]."""
     given = answer.items("unresponsive_engines")
     names = (line(one[0]) for one in given if isinstance(one, list) and one)
     return [name for name in names if name]

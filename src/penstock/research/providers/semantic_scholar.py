@@ -13,11 +13,11 @@ from penstock.research.providers.paged import PagedProvider, Rows, offset_of
 
 _FIELDS = "title,abstract,year,authors,externalIds,url,openAccessPdf,citationCount,venue"
 _REACH = 999
-"""Results that can be had of one query."""
+"""Maximum results of one query."""
 
 
 class SemanticScholar(PagedProvider):
-    """Without a key all the world shares one limit: 429 can come at any time."""
+    """Semantic Scholar. All callers without a key share one limit: 429 can come at any time."""
 
     name = "semantic_scholar"
     path = "/paper/search"

@@ -13,11 +13,11 @@ from penstock.model.answer import Answer, Citation
 from penstock.server.dashboard.filters import visible
 
 PASSAGE = "passage-"
-"""How the ids of passages on a page begin; behind it is the number."""
+"""Prefix of the ids of passages on a page; the number follows."""
 
 
 class AnswerLog:
-    """The events of an answer so far: what was done, in words, and the text as it is written."""
+    """The events of an answer so far, in words, and its text as it is written."""
 
     def __init__(self, tenant_view: TenantView, answer_id: str) -> None:
         self._tenant_view = tenant_view
@@ -39,7 +39,7 @@ class AnswerLog:
                     self.steps.append((one.at, words))
 
     def text_of(self, answer: Answer) -> Markup:
-        """Its text; while it has none, what was written so far."""
+        """Return its text; what was written so far if it has none yet."""
         if answer.over:
             return with_links(answer.text, answer.citations, answer.unsupported)
         known = {one.number for one in answer.evidence}
@@ -50,8 +50,8 @@ class AnswerLog:
 def with_links(
     text: str, citations: Sequence[Citation], unsupported: Sequence[tuple[int, int]]
 ) -> Markup:
-    """A text whose citations lead to their passages, and in which sentences without one are marked.
-    No citation is within such a sentence."""
+    """Link citations to their passages, and mark sentences without one. No citation is inside such
+    a sentence."""
     marks = [(one.start, one.end, one.number) for one in citations]
     marks += [(start, end, 0) for start, end in unsupported]
     parts, done = [], 0

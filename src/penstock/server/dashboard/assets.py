@@ -15,8 +15,8 @@ from penstock.server.problems import Problem
 FOLDER = Path(__file__).parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 BUNDLES = {"htmx.js": ("vendor/htmx.min.js", "vendor/hx-sse.min.js")}
-"""Several as one. htmx looks at the page in its first free moment, and an extension that arrives
-later than that is never asked."""
+"""Files served as one. htmx initializes as soon as the page is ready, and ignores an extension that
+loads later."""
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -24,12 +24,12 @@ class Asset(NamedTuple):
     body: bytes
     media_type: str
     tag: str
-    """Changes with the content."""
+    """Hash of the content."""
 
 
 @functools.cache
 def assets() -> dict[str, Asset]:
-    """By their path below the folder."""
+    """Load all files, by their path below the directory."""
     bodies = {
         path.relative_to(FOLDER).as_posix(): path.read_bytes()
         for path in sorted(FOLDER.rglob("*"))
@@ -44,7 +44,7 @@ def assets() -> dict[str, Asset]:
 
 
 def address(name: str) -> str:
-    """Where a page loads it from. A changed file has another address."""
+    """URL of a file, which changes with its content."""
     return f"/static/{assets()[name].tag}/{name}"
 
 

@@ -15,28 +15,27 @@ from markupsafe import Markup, escape
 from penstock.text.error_text import in_words
 
 LONG = 400
-"""Characters of a text within JSON that are shown at once."""
+"""Maximum characters of a string in JSON before it is folded."""
 SHOWN = 20_000
-"""Characters of JSON that are shown at all."""
+"""Maximum characters of JSON shown."""
 DEEPEST = 100
-"""How far JSON is indented."""
+"""Maximum indentation of JSON."""
 CHUNKS = 20
-"""Of a document, on one page."""
+"""Chunks of a document per page."""
 MASK = re.compile(r"\[[A-Z][A-Z_]{1,30}\]")
 LAST_YEAR = 253e9
 """The calendar ends with the year 9999."""
 
 
 def visible(value: Any) -> Any:
-    """What a template puts out: characters that would be obeyed or not be seen are written out.
-    Line ends and tabs stay."""
+    """Escape invisible and control characters in a template's output. Line ends and tabs stay."""
     if not isinstance(value, str) or hasattr(value, "__html__") or value.isprintable():
         return value
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in value)
 
 
 def duration(seconds: float | None) -> str:
-    """To two figures or so: 4 ms, 0.4 s, 12 s, 3 min, 2 h, 5 d."""
+    """Format a duration to about two digits: 4 ms, 0.4 s, 12 s, 3 min, 2 h, 5 d."""
     if seconds is None:
         return "-"
     if seconds < 0.0995:
@@ -51,7 +50,7 @@ def duration(seconds: float | None) -> str:
 
 
 def when(at: float | None) -> Markup:
-    """How long ago, or in how long; the time itself is in the title."""
+    """Format a time relative to now, with the absolute time as the title."""
     if at is None:
         return Markup("-")
     away = at - time.time()
@@ -61,19 +60,19 @@ def when(at: float | None) -> Markup:
 
 
 def elapsed(at: float) -> Markup:
-    """How long it has lasted; the time it began is in the title."""
+    """Format the time elapsed since then, with the start as the title."""
     return _time(at, duration(round(max(0.0, time.time() - at))))
 
 
 def moment(at: float | None) -> Markup:
-    """The time itself."""
+    """Format an absolute time."""
     if at is None or at > LAST_YEAR:
         return Markup("-")
     return _time(at, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
 def clock(at: float) -> str:
-    """The time of day, as plain text."""
+    """Format the time of day as plain text."""
     return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S.%f}"[:-3]
 
 
@@ -93,7 +92,7 @@ def number(value: float | None) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes."""
+    """Format a size in bytes."""
     if count is None:
         return "-"
     value = float(count)
@@ -105,7 +104,7 @@ def size(count: int | None) -> str:
 
 
 def masks(text: str) -> Markup:
-    """A text in which what was masked can be told from the rest."""
+    """Highlight the masks in a text."""
     parts, done = [], 0
     for found in MASK.finditer(text):
         parts.append(escape(visible(text[done : found.start()])))
@@ -116,7 +115,7 @@ def masks(text: str) -> Markup:
 
 
 def marked(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
-    """A text with some of its words marked: where each begins and ends, in order."""
+    """Highlight spans of a text, given in order."""
     parts, done = [], 0
     for start, end in marks:
         parts.append(escape(visible(text[done:start])))
@@ -127,7 +126,7 @@ def marked(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
 
 
 def as_json(value: Any) -> Markup:
-    """JSON, with what is long in it folded."""
+    """Format JSON, folding long parts."""
     out: list[Markup] = []
     left = SHOWN
 
@@ -181,12 +180,12 @@ def as_json(value: Any) -> Markup:
 
 
 def in_path(name: str) -> str:
-    """A name as one part of a path."""
+    """Escape a name as one part of a path."""
     return quote(name, safe="")
 
 
 def at_document(name: str, collection: str, chunk: int | None = None) -> str:
-    """The page of a document; at one of its chunks, if that is given."""
+    """URL of a document's page, or of one of its chunks."""
     query = "" if collection == "default" else f"collection={in_path(collection)}"
     if chunk is None:
         return f"/documents/{in_path(name)}" + (f"?{query}" if query else "")

@@ -7,11 +7,12 @@ from penstock.server.dashboard.session import Form
 from penstock.server.problems import Problem, problem_of
 
 Refused = (PenstockError, Problem)
-"""What a form may meet with."""
+"""Errors that the input of a form may cause."""
 
 
 def told(error: PenstockError | Problem) -> Problem:
-    """What its page says. Raised again if nothing that was typed could have caused it."""
+    """Return the problem to show on the page. Raises the error again if no input could have caused
+    it."""
     problem = error if isinstance(error, Problem) else problem_of(error)
     if problem is None:
         raise error
@@ -19,12 +20,12 @@ def told(error: PenstockError | Problem) -> Problem:
 
 
 def typed(form: Form, *names: str) -> dict[str, str]:
-    """The fields as they came, for the form that is shown again."""
+    """Return the submitted fields, to show the form again."""
     return {name: form.fields.get(name, [""])[0] for name in names}
 
 
 def empty(*names: str, **given: str) -> dict[str, str]:
-    """A form that nobody has filled in yet."""
+    """An empty form."""
     return dict.fromkeys(names, "") | given
 
 

@@ -1,4 +1,4 @@
-"""Actions on jobs from a page, and what they did or refused to do."""
+"""Actions on jobs from a page, and their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DONE: dict[Act, str] = {"cancel": "cancelled", "redrive": "queued again", "disca
 VERBS: dict[Act, str] = {"cancel": "Cancel", "redrive": "Redrive", "discard": "Delete"}
 DESTROYS: tuple[Act, ...] = ("cancel", "discard")
 REASONS = 5
-"""Refusals that are told one by one."""
+"""Maximum rejections that are listed one by one."""
 
 
 def act_of(given: str) -> Act:

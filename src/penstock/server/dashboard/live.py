@@ -24,11 +24,11 @@ from penstock.server.problems import problem_of
 from penstock.server.streams import stream
 
 LEAST_SECONDS = 0.25
-"""Between two events of a stream."""
+"""Minimum interval between two events of a stream."""
 LOOK_SECONDS = 2.0
-"""It also looks this often: ages grow, and not everything that is shown rings a bell."""
+"""Polling interval: ages grow, and not every change sends a notification."""
 REST = 4
-"""A part that takes long is rendered less often: this many times as long is waited after it."""
+"""A slow part is rendered less often: the pause is this many times its rendering time."""
 
 Render = Callable[[], Awaitable[str]]
 
@@ -36,7 +36,7 @@ Render = Callable[[], Awaitable[str]]
 def live(
     request: Request, template: str, look: Callable[[], Awaitable[dict[str, Any]]]
 ) -> EventStream:
-    """The stream of a page's live part: a template, and what it is rendered with."""
+    """Stream the live part of a page, from a template and a function that returns its values."""
 
     async def render() -> str:
         return part(request, template, **await look())
@@ -83,6 +83,6 @@ async def _any_of(wakeups: Sequence[Wakeup], timeout: float) -> None:
 
 
 def message(html: str, id: str) -> bytes:
-    """An event without a name: htmx puts its data in place."""
+    """Build an event without a name: htmx puts its data in place."""
     lines = html.replace("\r", "").encode("utf-8", "replace").split(b"\n")
     return b"id: " + id.encode() + b"\n" + b"".join(b"data: " + x + b"\n" for x in lines) + b"\n"

@@ -18,7 +18,7 @@ from penstock.server.dashboard.session import check_site
 from penstock.server.problems import Problem, problem_of
 
 LIVE = "/live/"
-"""Where streams are. What goes wrong with one is told as by the API."""
+"""Prefix of streams, whose errors are those of the API."""
 
 
 class PageRoute(APIRoute):
@@ -52,10 +52,10 @@ def _told(request: Request, problem: Problem) -> Response:
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a script of a page asks, which tells its reader itself."""
+    """Whether a script of a page sent the request; it shows errors itself."""
     return request.headers.get("accept") == "application/json"
 
 
 def router() -> APIRouter:
-    """For the routes of a screen. They are no part of the API, and not described with it."""
+    """Build the router of a screen. It is not part of the API and its description."""
     return APIRouter(include_in_schema=False, route_class=PageRoute)

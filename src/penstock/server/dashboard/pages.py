@@ -39,14 +39,14 @@ THEME = "penstock_theme"
 FLASH = "penstock_flash"
 FLASH_SECONDS = 60
 FLASH_BYTES = 1500
-"""Browsers keep no cookie of more than 4,096."""
+"""Browsers accept no cookie of more than 4,096 bytes."""
 
 
 class Screen(NamedTuple):
     path: str
     name: str
     admin: bool = False
-    """Offered to admins only."""
+    """Shown to admins only."""
 
 
 SCREENS = (
@@ -82,7 +82,7 @@ def environment() -> Environment:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """A whole page. `values` are what its template asks for; `title` is one of them."""
+    """Render a whole page. `values` are for its template; `title` is one of them."""
     flash = _flash_of(request)
     body = _render(request, template, flash=flash, **values)
     response = Response(body, status, media_type="text/html", headers=HEADERS)
@@ -92,7 +92,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
 
 
 def part(request: Request, template: str, **values: Any) -> str:
-    """The part of a page that is live."""
+    """Render the live part of a page."""
     return _render(request, template, **values)
 
 
@@ -111,7 +111,7 @@ def _render(request: Request, template: str, **values: Any) -> str:
 
 
 def problem_page(request: Request, problem: Problem) -> Response:
-    """What went wrong, for people."""
+    """Render an error as a page."""
     title = problem.code.replace("-", " ").capitalize()
     response = page(request, "problem.html", problem.status, title=title, problem=problem)
     response.headers.update(problem.headers)
@@ -126,7 +126,7 @@ class Flash(NamedTuple):
 
 
 def redirect(path: str, flash: Flash | None = None) -> Response:
-    """On to a page, after something was done."""
+    """Redirect to a page after an action."""
     response = RedirectResponse(path, 303, headers=HEADERS)
     if flash is not None:
         # In a cookie, because nobody else can make a browser show one.
@@ -153,8 +153,8 @@ def _flash_of(request: Request) -> Flash | None:
 def paging(
     name: str, path: str, found: Sequence[Any], size: int, before: str | None, cursor: str = "id"
 ) -> dict[str, Any]:
-    """A page of a list that goes by `before`, called `name`, and where it leads. Of what was found,
-    one more than its size, the last item only says that there is another page."""
+    """Build the pagination of a list by `before`, in the parameter `name`. `found` has one item
+    more than a page if there is another page."""
     shown = found[:size]
     following = getattr(shown[-1], cursor) if len(found) > size else None
 
@@ -170,8 +170,8 @@ def paging(
 
 
 def confirm(request: Request, ask: str, fields: dict[str, list[str]], back: str) -> Response:
-    """A page that asks first, and then sends the same form to the same address. The script of the
-    dashboard asks in a dialogue instead."""
+    """Render a confirmation page, which sends the same form to the same URL. The dashboard's script
+    uses a dialog instead."""
     return page(
         request,
         "confirm.html",

@@ -22,12 +22,13 @@ from penstock.server.problems import Problem
 COOKIE = "penstock_key"
 FORM = "application/x-www-form-urlencoded"
 FIELDS = 12_000
-"""In one form: ten thousand ids that are ticked, and what else there is."""
+"""Maximum fields of a form: ten thousand selected ids, and the rest."""
 SAFE = ("GET", "HEAD")
 
 
 class PageContext(NamedTuple):
-    """The context of a page: the app as the caller's tenant sees it, and what they may do."""
+    """The context of a page: the app as the caller's tenant sees it, and the caller's
+    permissions."""
 
     tenant_view: TenantView
     caller: Caller
@@ -38,7 +39,7 @@ class PageContext(NamedTuple):
 
     @property
     def may_control(self) -> bool:
-        """Lanes and processes, which all tenants share."""
+        """Whether the caller may control lanes and processes, which all tenants share."""
         return KeyScope.ADMIN in self.caller.scopes
 
     @property
@@ -76,8 +77,8 @@ Controlling = Annotated[PageContext, Depends(_controlling)]
 
 
 def check_site(request: Request) -> None:
-    """Refuse what a page of another site has a browser do. An `Origin` that is not ours is refused
-    for every route (see guard.py); here a browser also has to say that it is ours."""
+    """Reject requests that a page of another site makes a browser send. A foreign `Origin` is
+    rejected for every route (see guard.py); here the browser must also confirm that it is ours."""
     if request.method in SAFE:
         return
     site = request.headers.get("sec-fetch-site")
@@ -86,7 +87,7 @@ def check_site(request: Request) -> None:
 
 
 class Form:
-    """The fields of a form that was sent."""
+    """The fields of a submitted form."""
 
     def __init__(self, fields: dict[str, list[str]]) -> None:
         self.fields = fields
@@ -123,11 +124,11 @@ def sign_out(request: Request, response: Response) -> None:
 
 
 def is_https(request: Request) -> bool:
-    """What the browser has asked for: a proxy that ends TLS makes plain HTTP of it."""
+    """Whether the browser uses HTTPS; a proxy that terminates TLS connects by plain HTTP."""
     return request.headers.get("origin", "").startswith("https:")
 
 
 def local_path(given: str) -> str:
-    """A path of this server to go to, whatever was asked for."""
+    """Return a path on this server to redirect to, whatever was requested."""
     safe = given.startswith("/") and not given.startswith(("//", "/\\")) and given.isprintable()
     return given if safe else "/"

@@ -9,13 +9,13 @@ from penstock.model.job import Job, JobState
 
 WIDTH = 1000
 LEAST = 4
-"""Of WIDTH: a step that is shorter is drawn this wide."""
+"""Minimum width of a step, on the scale of WIDTH."""
 
 
 @dataclass(slots=True, frozen=True)
 class Step:
     what: str
-    """waited, or how the run ended: completed, retry, failed, lost, running ..."""
+    """waited, or the outcome of the run: completed, retry, failed, lost, running ..."""
     begun: float
     ended: float
     attempt: int | None = None
@@ -33,7 +33,7 @@ class Step:
 
 
 def steps(job: Job, now: float) -> list[Step]:
-    """From its being enqueued to now, or to its end."""
+    """Return the steps from enqueueing to now, or to the end."""
     found: list[Step] = []
     at = job.enqueued_at
 
@@ -71,7 +71,7 @@ def steps(job: Job, now: float) -> list[Step]:
 
 
 def bars(found: list[Step]) -> list[tuple[str, float, float]]:
-    """For the picture: what, where it begins and how wide it is, of WIDTH."""
+    """Return the bars of the chart: kind, start and width, out of WIDTH."""
     total = sum(step.seconds for step in found)
     if not total:
         return []

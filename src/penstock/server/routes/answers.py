@@ -1,7 +1,5 @@
-"""Answers: ask, wait, stream, cancel.
-
-Whoever asks may hang up: the answer is made all the same, and is found by its id.
-"""
+"""Answers: ask, wait, stream, cancel. If the caller hangs up, the answer is written all the same,
+and can be read by its id."""
 
 from __future__ import annotations
 
@@ -47,9 +45,9 @@ routes = APIRouter(tags=["answers"])
 SSE = "text/event-stream"
 STREAM = described("asked", *EVENTS, "reset")
 LOOK_SECONDS = 10.0
-"""A stream that is told nothing looks this often whether the answer is over."""
+"""Polling interval of a stream that gets no events, to see whether the answer is finished."""
 SETTLE_SECONDS = 5.0
-"""How long the end of an answer that is over is waited for in its log."""
+"""How long to wait for the last event of a finished answer in its log."""
 
 
 @routes.post(
@@ -63,12 +61,12 @@ async def ask(
     tenant_view: AskAccess,
     wait: Annotated[
         float,
-        Query(ge=0, le=86400, description="Seconds; then the answer as it stands. Not of streams."),
+        Query(ge=0, le=86400, description="Seconds to wait until it is finished. Not for streams."),
     ] = 60.0,
 ) -> Response:
-    """Have a question answered. Once this answers, the answer will be made, whoever hangs up. 201
-    once it is over, or as it stands after `wait`. With `Accept: text/event-stream` it is 200, and
-    a stream of its events as they come, which /v1/answers/{answer_id}/events goes on with."""
+    """Ask a question. Once this responds, the answer will be written, even if the caller hangs up.
+    201 when it is finished, or with its state after `wait`. With `Accept: text/event-stream` the
+    response is 200, and a stream of its events, which /v1/answers/{answer_id}/events continues."""
     new, body = await json_body(request, Ask)
     streamed = SSE in request.headers.get("accept", "").lower()
     if streamed:
@@ -102,7 +100,7 @@ async def ask(
 async def _over(
     request: Request, tenant_view: TenantView, answer_id: str, seconds: float
 ) -> AnswerView:
-    """The answer once it is over, or as it stands when the wait is."""
+    """Wait until the answer is finished, or the wait is over; return its state."""
     if seconds:
         waiting = tenant_view.answers.wait(answer_id, timeout=seconds, tenant=tenant_view.tenant)
         with suppress(WaitTimeout):
@@ -116,7 +114,7 @@ async def answers(
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 100,
     before: Before = None,
 ) -> Response:
-    """The newest first."""
+    """List answers, newest first."""
     found = await tenant_view.answers.answers(tenant=tenant_view.tenant, limit=limit, before=before)
     following = found[-1].id if len(found) == limit else None
     return reply(AnswerPage(answers=[line_of(one) for one in found], next=following))
@@ -130,7 +128,8 @@ async def answer(
     wait: WaitForChange = 0.0,
     since: Since = None,
 ) -> Response:
-    """The answer as it stands; with `wait`, as soon as it has changed, or as it stands then."""
+    """Return an answer; with `wait`, as soon as it has changed, or its state at the end of the
+    wait."""
     look = partial(tenant_view.answer, answer_id)
     return reply(await poll_change(request, wait, look, since))
 
@@ -139,8 +138,8 @@ async def answer(
 async def cancel(
     request: Request, tenant_view: WriteAccess, caller: Writer, answer_id: str
 ) -> Response:
-    """Give a question up; the answer as it stands then, which may have been over just before. A key
-    without the scope `read` is told its `answer_id` and `state`."""
+    """Cancel a question; returns the answer's state afterwards, which may have finished just
+    before. A key without the scope `read` gets only `answer_id` and `state`."""
     async with acting(request, caller, "answer.cancel", named(answer_id)):
         await tenant_view.answers.cancel(answer_id, tenant=tenant_view.tenant)
     return for_caller(reply(await tenant_view.answer(answer_id)), caller)
@@ -150,8 +149,8 @@ async def cancel(
 async def answer_events(
     request: Request, tenant_view: ReadAccess, answer_id: str, resume: Resume
 ) -> Response:
-    """What happens to an answer, from the question to its end: `done`, or `error`, once. 204 for
-    who has seen that."""
+    """Stream the events of an answer, from the question to its end: `done` or `error`, once. 204 if
+    the reader has seen that."""
     view = await tenant_view.answer(answer_id)  # 404 before the stream begins
     if version_of(resume)[1] and view.answer.over:  # its end was seen
         return Response(status_code=204)
@@ -161,7 +160,7 @@ async def answer_events(
 async def _events(
     tenant_view: TenantView, answer_id: str, resume: str | None
 ) -> AsyncGenerator[bytes]:
-    """What its log tells after an id, up to its end."""
+    """Iterate over the events after an id, up to the end."""
     view, (since, _) = await tenant_view.answer(answer_id), version_of(resume)
     answer = view.answer
     if since is None or since > view.version:  # of a log that is gone by now: from the beginning
@@ -191,8 +190,8 @@ async def _events(
 
 
 def _patience(tenant_view: TenantView, answer: Answer) -> float:
-    """How long news is waited for before looking again. The end of an answer is told a moment after
-    it is over."""
+    """How long to wait for events before checking the state. The last event is logged a moment
+    after the answer is finished."""
     if answer.finished_at is None:
         return LOOK_SECONDS
     return max(0.0, answer.finished_at + SETTLE_SECONDS - tenant_view.app.queue.now())

@@ -43,9 +43,9 @@ States = Annotated[list[DocumentState] | None, Query()]
 
 @routes.post("/v1/documents", **spec(AddedDocuments, 202, NewDocument, **{FORM: FORM_SCHEMA}))
 async def add(request: Request, tenant_view: WriteAccess) -> Response:
-    """Accept documents: files of a form, or JSON with a text or an address. Once this answers 202
-    they are never lost; the same content under the same id changes nothing. Where it has failed
-    before, that is what is answered, unless `retry` is true."""
+    """Accept documents: files of a form, or JSON with a text or URL. Once this responds with 202
+    they are never lost; the same content under the same id changes nothing. If it failed before,
+    the failed document is returned, unless `retry` is true."""
     if require(request, FORM, JSON) == FORM:
         return await _add_files(request, tenant_view)
     body = await whole(request)
@@ -101,7 +101,7 @@ async def documents(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> Response:
-    """The newest first, failed ones too until they are deleted or tried again."""
+    """List documents, newest first, including failed ones until they are deleted or retried."""
     found = await tenant_view.documents.documents(
         tenant=tenant_view.tenant, collection=collection, states=state, limit=limit, before=before
     )
@@ -113,7 +113,7 @@ async def documents(
 async def document(
     tenant_view: ReadAccess, document_id: str, collection: Collection = "default"
 ) -> Response:
-    """How far it is, what was masked in it, and what went wrong."""
+    """Return a document: its progress, what was masked, and its error."""
     return reply(await tenant_view.document(document_id, collection))
 
 
@@ -121,7 +121,7 @@ async def document(
 async def chunks(
     tenant_view: ReadAccess, document_id: str, collection: Collection = "default"
 ) -> Response:
-    """What of it can be found, in order."""
+    """Return the indexed chunks of a document, in order."""
     found = await tenant_view.documents.chunks(
         document_id, collection=collection, tenant=tenant_view.tenant
     )
@@ -136,7 +136,7 @@ async def delete(
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
-    """Remove it, whatever is being done with it."""
+    """Delete a document, in any state."""
     ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
     async with acting(request, caller, "document.delete", ref.id, collection=ref.collection):
         await tenant_view.documents.delete(
@@ -153,8 +153,8 @@ async def retry(
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
-    """Try a failed document again, from its original. What went wrong stays on it until then. A key
-    without the scope `read` is told its `id`, `collection` and `state`."""
+    """Retry a failed document from its original. Its error is kept until then. A key without the
+    scope `read` gets only `id`, `collection` and `state`."""
     ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
 
     async def make(_made: str) -> Response:
@@ -181,12 +181,12 @@ async def upsert(
     document_id: str,
     collection: Collection = "default",
     retry: Annotated[
-        bool, Query(description="Try again where the same content has failed before.")
+        bool, Query(description="Retry if the same content has failed before.")
     ] = False,
 ) -> Response:
-    """Have a document searchable when this answers 200. It takes JSON with a `text`, or the file
-    itself with any other content type. Past the server's deadline it answers 202 with the job that
-    goes on; a caller that hangs up changes nothing about that."""
+    """Add a document, and wait until it is searchable (200). Takes JSON with a `text`, or the file
+    itself with any other content type. After the server's deadline it responds with 202 and the
+    job, which continues; so does it if the caller hangs up."""
     state = request.app.state
     await state.depth.check(tenant_view.tenant)
     where: dict[str, Any] = {

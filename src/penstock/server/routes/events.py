@@ -1,4 +1,4 @@
-"""Streams of changes: of one document or research task, and of everything a tenant has."""
+"""Streams of changes: of one document or research task, and of everything a tenant owns."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ routes = APIRouter(tags=["events"])
 
 PAGE = 500
 LOOK_SECONDS = 5.0
-"""A stream also looks this often: not every change of a document is in its log."""
+"""Polling interval of a stream: not every change of a document is in its log."""
 SETTLE_SECONDS = 5.0
-"""How long the end of the last job is waited for once a document or task is finished."""
+"""How long to wait for the end of the last job once a document or task is finished."""
 GOES_ON = ("queued", "progress")
-"""Changes that finish nothing."""
+"""Changes that do not end a job."""
 FINISHED = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 SNAPSHOT = 100
 """Documents in the snapshot of a tenant."""
 TOLD = 2000
-"""Events that are kept for those who have not been told yet."""
+"""Serialized events that are cached for readers that have not received them yet."""
 STREAM = described("change", "reset", "done")
 
 
@@ -60,10 +60,10 @@ class Subject(NamedTuple):
 
     log: str
     look: Callable[[], Awaitable[StreamState | None]]
-    """None: it is gone."""
+    """Returns its state; None if it is gone."""
     ended_by: str | None = None
-    """The kind of the jobs that may finish it; None: any. It is looked at only when one of them
-    has ended: to look at a large task takes a while, and it has many small changes."""
+    """Kind of the jobs that may finish it; None: any. Its state is read only when one of them has
+    ended: for a large task that takes a while, and it has many small changes."""
 
     def may_end(self, change: Change) -> bool:
         if self.ended_by is None or not change.job_id:
@@ -82,8 +82,8 @@ async def document_events(
     resume: Resume,
     collection: Collection = "default",
 ) -> Response:
-    """What happens to a document, until it is searchable or failed: then `done` with the document
-    as it is, once. 204 for who has seen that."""
+    """Stream the changes of a document, until it is searchable or failed: then `done` with the
+    document, once. 204 if the reader has seen that."""
     ref = (await tenant_view.document(document_id, collection)).ref  # 404 before the stream begins
 
     async def look() -> StreamState | None:
@@ -100,9 +100,9 @@ async def document_events(
 async def task_events(
     request: Request, tenant_view: ReadAccess, task_id: str, resume: Resume
 ) -> Response:
-    """What happens to a research task, until no search of it is left: then `done` with the task as
-    it is, once. 204 for who has seen that. A task that is paused may be resumed, so its stream
-    stays open."""
+    """Stream the changes of a research task, until no search is left: then `done` with the task,
+    once. 204 if the reader has seen that. The stream of a paused task stays open, since it may be
+    resumed."""
 
     async def look() -> StreamState:
         task = await tenant_view.task(task_id)
@@ -163,7 +163,8 @@ async def _of_log(
 
 @routes.get("/v1/events", responses={200: STREAM[200]}, response_class=Response)
 async def tenant_events(request: Request, tenant_view: ReadAccess, resume: Resume) -> Response:
-    """Every change of everything the tenant has, from now on or after an id. It has no end."""
+    """Stream every change of everything the tenant owns, from now on or after an id. It never
+    ends."""
     end = await tenant_view.app.queue.feed_end(tenant_view.tenant)  # 503 before the stream begins
     return stream(request, _of_tenant(request, tenant_view, resume, end))
 
@@ -195,7 +196,7 @@ async def _of_tenant(
 
 
 class EventCache:
-    """Events of feeds, each written once however many read it."""
+    """Cache of feed events, each serialized once for all readers."""
 
     def __init__(self) -> None:
         self._events: OrderedDict[tuple[str, str], bytes] = OrderedDict()
@@ -215,7 +216,7 @@ def _id(position: str, at: float) -> str:
 
 
 def _position(given: str) -> str | None:
-    """The position in an id; None where it is older than what is kept, or not one of ours."""
+    """Parse the position in an id; None if it is older than what is kept, or not one of ours."""
     try:
         at, position = json.loads(base64.urlsafe_b64decode(given.encode()))
         fresh = float(at) > time.time() - FEED_SECONDS

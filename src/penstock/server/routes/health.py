@@ -20,13 +20,13 @@ CHECK_SECONDS = 5.0
 
 @routes.get("/healthz", **spec(Alive))
 async def alive() -> Response:
-    """The process answers."""
+    """Report that the process responds."""
     return reply(Alive())
 
 
 @routes.get("/readyz", responses={200: {"model": Ready}, 503: {"model": Ready}})
 async def ready(request: Request) -> Response:
-    """Queue and store can be reached, and it is not stopping."""
+    """Report whether queue and store are reachable, and the server is not stopping."""
     state = request.app.state
     checks = {"accepting": "no: stopping" if state.draining.begun else "ok"}
     for name, look in (("queue", _queue), ("store", _store)):
@@ -54,6 +54,6 @@ async def _store(request: Request) -> None:
     response_class=Response,
 )
 async def metrics(request: Request, tenant_view: AdminAccess) -> Response:
-    """For Prometheus. Of all tenants together, so it is for admins."""
+    """Metrics for Prometheus. They cover all tenants, so they are for admins."""
     body, kind = await request.app.state.metrics.text(tenant_view.app)
     return Response(body, media_type=kind)

@@ -30,20 +30,18 @@ routes = APIRouter(tags=["jobs"])
 
 AT_ONCE = 50
 ALL = "jobs"
-"""The subject of what is done to many."""
+"""Subject of bulk actions."""
 PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Moment = Annotated[float | None, Query(ge=0, le=2**33, description="Seconds since 1970.")]
-Wait = Annotated[
-    float, Query(ge=0, le=86400, description="Seconds; answers as soon as it is finished.")
-]
+Wait = Annotated[float, Query(ge=0, le=86400, description="Seconds to wait until it is finished.")]
 
 
 @routes.post("/v1/jobs", **spec(JobView, 202, NewJobBody))
 async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
-    """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
-    its `id` and `state`."""
+    """Enqueue a job. Once this responds with 202 it is never lost. A key without the scope `read`
+    gets only `id` and `state`."""
     new, body = await json_body(request, NewJobBody)
 
     async def make(made: str) -> Response:
@@ -73,7 +71,9 @@ async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) ->
 async def jobs(
     tenant_view: ReadAccess,
     state: Annotated[list[JobState] | None, Query()] = None,
-    kind: Annotated[str | None, Query(max_length=200, description="`ingest.*` is one too.")] = None,
+    kind: Annotated[
+        str | None, Query(max_length=200, description="A kind, or a pattern: `ingest.*`.")
+    ] = None,
     log: Annotated[str | None, Query(max_length=512)] = None,
     parent: Annotated[str | None, Query(max_length=64)] = None,
     error_type: Annotated[str | None, Query(max_length=240)] = None,
@@ -84,7 +84,7 @@ async def jobs(
     limit: Limit = 100,
     before: Before = None,
 ) -> Response:
-    """The newest first; every filter that is given must match."""
+    """List jobs, newest first; all given filters must match."""
     where = JobFilter(
         states=state,
         kind=kind,
@@ -102,7 +102,8 @@ async def jobs(
 async def _page(
     tenant_view: TenantView, where: JobFilter, limit: int, before: str | None
 ) -> Response:
-    """A page ends early where jobs are large: a thousand payloads are more than one answer."""
+    """Build a page, which ends early if jobs are large: a thousand payloads may be too much for one
+    response."""
     found: list[bytes] = []
     size, more = 0, True
     while more and len(found) < limit and size < PAGE_BYTES:
@@ -121,7 +122,7 @@ async def _page(
 
 @routes.get("/v1/jobs/{job_id:name}", **spec(JobView))
 async def job(request: Request, tenant_view: ReadAccess, job_id: str, wait: Wait = 0.0) -> Response:
-    """The job as it stands; with `wait`, as soon as it is finished, or as it stands then."""
+    """Return a job; with `wait`, as soon as it is finished, or its state at the end of the wait."""
     found = await tenant_view.job(job_id)  # at once where there is none
     if wait and not found.state.finished:
         found = await _finished(request, tenant_view, found, wait)
@@ -141,8 +142,8 @@ async def _finished(request: Request, tenant_view: TenantView, found: Job, wait:
 async def cancel(
     request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
 ) -> Response:
-    """Cancel a job, and its children that are not detached; the job as it stands then, which may
-    have finished just before. A key without the scope `read` is told its `id` and `state`."""
+    """Cancel a job, and its children that are not detached; returns its state afterwards, which may
+    have finished just before. A key without the scope `read` gets only `id` and `state`."""
     async with acting(request, caller, "job.cancel", named(job_id)) as deed:
         await tenant_view.job(job_id)
         job = await tenant_view.cancel(job_id)
@@ -152,7 +153,8 @@ async def cancel(
 
 @routes.post("/v1/jobs/cancel", **spec(ChangedJobs, 200, JobSelector))
 async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
-    """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
+    """Cancel all unfinished jobs that match; reports which `ids` could not be cancelled, and
+    why."""
     return reply(await change_jobs(request, tenant_view, caller, "cancel", await _which(request)))
 
 
@@ -160,8 +162,8 @@ async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer
 async def rerun(
     request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
 ) -> Response:
-    """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
-    `rerun_of`, stays as it is. A key without the scope `read` is told its `id` and `state`."""
+    """Run a job again, as a new one with the same kind, payload, lane and priority. The old one,
+    its `rerun_of`, stays as it is. A key without the scope `read` gets only `id` and `state`."""
 
     async def make(made: str) -> Response:
         async with acting(request, caller, "job.rerun", named(job_id)) as deed:
@@ -183,19 +185,19 @@ async def failed(
     limit: Limit = 100,
     before: Before = None,
 ) -> Response:
-    """Failed jobs with their whole history, the newest first."""
+    """List failed jobs with their complete history, newest first."""
     return await _page(tenant_view, dead_letters(kind, error_type, log), limit, before)
 
 
 @routes.get("/v1/dead-letters/groups", **spec(DeadGroups))
 async def groups(tenant_view: ReadAccess) -> Response:
-    """Dead letters by kind and type of error, the most frequent first; 1,000 groups at most."""
+    """Group dead letters by kind and type of error, most frequent first; at most 1,000 groups."""
     return reply(DeadGroups(await tenant_view.dead_groups()))
 
 
 @routes.post("/v1/dead-letters/redrive", **spec(ChangedJobs, 200, JobSelector))
 async def redrive(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
-    """Queue dead letters again, with fresh retries and their history."""
+    """Queue dead letters again, with fresh retries; they keep their history."""
     where = await _which(request)
     await request.app.state.depth.check(tenant_view.tenant)
     return reply(await change_jobs(request, tenant_view, caller, "redrive", where))
@@ -203,7 +205,7 @@ async def redrive(request: Request, tenant_view: WriteAccess, caller: Writer) ->
 
 @routes.post("/v1/dead-letters/discard", **spec(ChangedJobs, 200, JobSelector))
 async def discard(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
-    """Delete dead letters for good."""
+    """Delete dead letters permanently."""
     where = await _which(request)
     return reply(await change_jobs(request, tenant_view, caller, "discard", where))
 
@@ -211,7 +213,7 @@ async def discard(request: Request, tenant_view: WriteAccess, caller: Writer) ->
 async def change_jobs(
     request: Request, tenant_view: TenantView, caller: Caller, what: What, where: JobFilter
 ) -> ChangedJobs:
-    """Do it to all that match, and record that it was done."""
+    """Apply an action to all jobs that match, and record it."""
     parts = {name: value for name, value in asdict(where).items() if value is not None}
     if where.ids is not None:
         parts["ids"] = len(where.ids)

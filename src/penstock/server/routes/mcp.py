@@ -27,7 +27,7 @@ routes = APIRouter(include_in_schema=False)
 
 
 class McpMount:
-    """Opened when somebody asks for them: the SDK takes half a second to import, and 25 MB."""
+    """Opens MCP on the first request: the SDK takes half a second to import, and 25 MB."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -88,7 +88,7 @@ def install(api: FastAPI) -> None:
 
 @asynccontextmanager
 async def running(api: FastAPI) -> AsyncIterator[None]:
-    """Tools are answered for as long as the block lasts."""
+    """Serve tools inside the block."""
     try:
         yield
     finally:
@@ -98,13 +98,14 @@ async def running(api: FastAPI) -> AsyncIterator[None]:
 # Only POST. GET would open a stream on which nothing is ever told, and DELETE end a session.
 @routes.post("/mcp")
 async def exchange(request: Request, caller: Known) -> Response:
-    """One message of the protocol, and what is answered to it."""
+    """Handle one message of the protocol."""
     body = await whole(request)
     return _Exchange(await request.app.state.tools.endpoint(), body)
 
 
 class _Exchange(Response):
-    """Answers by itself, once the message is here, within the limits of size and time."""
+    """Response that passes a message, already read within the limits of size and time, to the
+    endpoint."""
 
     def __init__(self, endpoint: Endpoint, body: bytes) -> None:
         super().__init__()

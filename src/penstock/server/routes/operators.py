@@ -30,29 +30,29 @@ routes = APIRouter()
 
 @routes.get("/v1/overview", tags=["overview"], **spec(Overview))
 async def overview(request: Request, tenant_view: ReadAccess, caller: Reader) -> Response:
-    """Jobs of the tenant by kind and state. For admins besides: worker processes, lanes in trouble,
-    and what needs attention. As of a second ago; on a large queue, of some seconds."""
+    """Count the tenant's jobs by kind and state. For admins also: worker processes, lanes with
+    problems, and what needs attention. At most a second old; some seconds on a large queue."""
     admin = KeyScope.ADMIN in caller.scopes
     return reply(await seen_by(tenant_view, request.app.state.looks, admin=admin))
 
 
 async def seen_by(tenant_view: TenantView, looks: QueueCache, *, admin: bool) -> Overview:
-    """What the API answers and the dashboard shows."""
+    """Build the overview for the API and the dashboard."""
     now, counts = tenant_view.app.queue.now(), await looks.counts(tenant_view.tenant)
     return overview_of(tenant_view.tenant, counts, now, await looks.outlook() if admin else None)
 
 
 @routes.get("/v1/lanes", tags=["lanes"], **spec(LaneList))
 async def lanes(tenant_view: ReadAccess, caller: Reader) -> Response:
-    """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks. Those of hosts
-    are for admins: their names tell what other tenants fetch."""
+    """List the lanes in use: limits, requests in flight, waiting jobs, breaker, blocks. Lanes of
+    hosts are for admins: their names reveal what other tenants fetch."""
     seen = await tenant_view.lanes(hosts=KeyScope.ADMIN in caller.scopes)
     return reply(LaneList([lane_view(lane) for lane in seen]))
 
 
 @routes.post("/v1/lanes/{name:name}/pause", tags=["lanes"], **spec(LaneView))
 async def pause(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
-    """Let nothing start in a lane until it is resumed."""
+    """Pause a lane: nothing starts in it until it is resumed."""
     async with acting(request, caller, "lane.pause", name):
         await tenant_view.app.control_lane(name, "pause")
     return await _lane(tenant_view, name)
@@ -60,7 +60,7 @@ async def pause(request: Request, tenant_view: AdminAccess, caller: Admin, name:
 
 @routes.post("/v1/lanes/{name:name}/resume", tags=["lanes"], **spec(LaneView))
 async def resume(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
-    """Lift a pause, or a block by refused credentials."""
+    """Lift a pause, or a block by rejected credentials."""
     async with acting(request, caller, "lane.resume", name):
         await tenant_view.app.control_lane(name, "resume")
     return await _lane(tenant_view, name)
@@ -68,9 +68,9 @@ async def resume(request: Request, tenant_view: AdminAccess, caller: Admin, name
 
 @routes.patch("/v1/lanes/{name:name}", tags=["lanes"], **spec(LaneView, 200, Limits))
 async def limit(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
-    """Give a lane other limits, for all processes and until they are taken back: null stands for
-    what is configured. What is not named stays as it is. Part of a rate is completed from what is
-    configured."""
+    """Override the limits of a lane, for all processes and until they are reset: null resets to the
+    configured value. Limits that are not named stay as they are. A partial rate is completed from
+    the configured one."""
     given, _ = await json_body(request, Limits)
     changes = given.model_dump(exclude_unset=True)
     if not changes:
@@ -89,15 +89,15 @@ async def _lane(tenant_view: TenantView, name: str) -> Response:
 
 @routes.get("/v1/periodic", tags=["jobs"], **spec(PeriodicKinds))
 async def periodic(tenant_view: AdminAccess) -> Response:
-    """The kinds that the clock enqueues, as worker processes last told: schedule, last and next
-    tick, jobs of earlier ticks that are unfinished."""
+    """List periodic kinds, as last reported by worker processes: schedule, last and next tick,
+    unfinished jobs of earlier ticks."""
     return reply(PeriodicKinds(await tenant_view.app.periodic()))
 
 
 @routes.get("/v1/history", tags=["overview"], **spec(HistoryView))
 async def history(request: Request, tenant_view: AdminAccess) -> Response:
-    """How much ran and how long it took in the last hour, for as long as this server has been up:
-    a sample every five seconds, as columns. Of all tenants together, so it is for admins."""
+    """Return throughput and latency of the last hour, as far as this server has been up: a sample
+    every five seconds, as columns. They cover all tenants, so they are for admins."""
     return reply(request.app.state.history.view())
 
 
@@ -109,7 +109,7 @@ async def actions(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: Before = None,
 ) -> Response:
-    """The newest first, of all tenants or of one."""
+    """List actions, newest first, of all tenants or of one."""
     access: AccessStore = request.app.state.access
     found = await access.actions(limit, before, tenant)
     following = found[-1].id if len(found) == limit else None

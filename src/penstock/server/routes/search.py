@@ -19,8 +19,8 @@ routes = APIRouter(tags=["documents"])
 
 @routes.post("/v1/search", **spec(SearchResult, 200, Question))
 async def search(request: Request, tenant_view: ReadAccess) -> Response:
-    """The passages that answer a question best. `mode` is `text`, and `note` says why, while the
-    embedder cannot be reached."""
+    """Search for the passages that best answer a question. While the embedder is unreachable,
+    `mode` is `text`, and `note` says why."""
     asked, _ = await json_body(request, Question)
     result = await while_connected(
         request.receive,

@@ -33,7 +33,7 @@ async def dead_letters_live(request: Request, visit: Reading) -> Response:
 
 
 async def _groups(visit: PageContext) -> dict[str, Any]:
-    """Without what nobody should see."""
+    """Load the groups, with secrets hidden."""
     names = visit.tenant_view.app.config.logging.hidden_names
     found = await visit.tenant_view.dead_groups()
     return {"groups": [replace(one, message=hidden(one.message, names)) for one in found]}

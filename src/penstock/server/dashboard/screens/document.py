@@ -25,16 +25,16 @@ from penstock.server.problems import Problem
 routes = router()
 
 JOBS = 20
-"""The newest that are listed."""
+"""Number of recent jobs listed."""
 HISTORY = 30
-"""The newest entries of its log that are shown."""
+"""Number of recent log entries shown."""
 
 Collection = Annotated[str, Query(min_length=1, max_length=240)]
 From = Annotated[int, Query(alias="from", ge=0, le=2**31)]
 
 
 class ChunkCache:
-    """The chunks of a document, read again only when it has been published anew: a long one has
+    """Cache of a document's chunks, invalidated when it is published again: a long one has
     thousands."""
 
     def __init__(self, tenant_view: TenantView, first: int) -> None:
@@ -106,7 +106,7 @@ async def _seen(
 
 
 def shown_of(document: Document, tenant_view: TenantView) -> Document:
-    """Without what nobody should see."""
+    """Prepare a document for display, with secrets hidden."""
     names = tenant_view.app.config.logging.hidden_names
     metadata, error = hidden(dict(document.metadata), names), document.error
     return replace(document, metadata=metadata, error=error and hidden(dict(error), names))
@@ -147,7 +147,8 @@ async def delete(request: Request, visit: Writing, document_id: str) -> Response
 
 
 def _collection(form: Form) -> str:
-    """In the form: a page that asks first sends the same form again, and not the address."""
+    """Read the collection from the form: a confirmation page sends the form again, but not the
+    query."""
     given = form.all("collection")
     if not given:
         raise Problem(422, "invalid", "say which collection")

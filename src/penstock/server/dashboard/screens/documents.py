@@ -39,14 +39,14 @@ ACCEPTED = {
     "CSV": "CSV",
     "TEXT": "plain text",
 }
-"""What documents may be, by their names in `ingest.parse.sniff`."""
+"""Accepted formats, by their names in `sniff`."""
 PICTURES = {"PNG": "PNG", "JPEG": "JPEG", "TIFF": "TIFF"}
-"""The same where scans are read."""
+"""Further formats that are accepted if scans are read."""
 FIELDS = ("what", "text", "url", "title", "id", "collection")
 
 
 class DocumentSelection:
-    """The documents that an address selects."""
+    """The documents that a URL selects."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ async def documents(request: Request, visit: Reading, wanted: JobSelector) -> Re
 
 
 def accepted(scans: str) -> list[str]:
-    """What documents may be with this setting, as people call it."""
+    """List the accepted formats with this setting, for people."""
     return [*ACCEPTED.values(), *(PICTURES.values() if scans != "none" else ())]
 
 
@@ -133,8 +133,7 @@ async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]
 
 @routes.post("/documents")
 async def add(request: Request, visit: Writing) -> Response:
-    """Files of a form, or a text or an address. A script that sends files one by one is answered
-    in JSON."""
+    """Add the files of a form, or a text or URL. Scripts that send files one by one get JSON."""
     if require(request, FILES, FORM) == FORM:
         form = await read_form(request)
         try:

@@ -24,13 +24,13 @@ routes = router()
 
 PAGE = 50
 TICKED = 10_000
-"""Jobs that are named one by one; for more there is the filter."""
+"""Maximum jobs selected one by one; for more, use the filter."""
 RARE = ("error_type", "log", "parent", "since", "until")
 UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 
 
 class JobSelection:
-    """The jobs that an address selects; what is empty in it is left out."""
+    """The jobs that a URL selects; empty parameters are ignored."""
 
     def __init__(
         self,
@@ -64,26 +64,26 @@ class JobSelection:
         )
 
     def query(self, **more: str | None) -> str:
-        """The same as the end of an address."""
+        """Format the selection as a query string."""
         given = [("state", str(state)) for state in self.states]
         given += [(name, text) for name, text in {**self.texts, **more}.items() if text]
         return "?" + urlencode(given) if given else ""
 
     @property
     def rare(self) -> bool:
-        """Whether it asks by what is folded away at first."""
+        """Whether it uses filters that are folded at first."""
         return any(self.texts[name] for name in RARE)
 
     @property
     def offers(self) -> list[str]:
-        """What can be done to jobs in these states."""
+        """Actions available for jobs in these states."""
         states = set(self.states or JobState)
         offered = ["cancel"] if states & UNFINISHED else []
         return offered + (["redrive", "discard"] if JobState.FAILED in states else [])
 
 
 def _moment(text: str | None) -> float | None:
-    """As browsers write it, in UTC."""
+    """Parse a time as browsers send it, in UTC."""
     if text is None:
         return None
     try:
@@ -116,8 +116,8 @@ async def jobs_live(
 async def _list(
     visit: PageContext, wanted: JobSelection, top: str | None, before: str | None
 ) -> dict[str, Any]:
-    """A page of the list. While it is open it begins with the job that was at its `top`: what is
-    newer is counted and not shown, so that nothing moves under the reader's hand."""
+    """Load a page of the list. While it is open it starts with the job at its `top`: newer ones are
+    counted but not shown, so that nothing moves while it is read."""
     where = wanted.where()
     found = await visit.tenant_view.jobs(where, PAGE + 1, before)
     newer, more = 0, False
@@ -145,7 +145,7 @@ async def _list(
 
 
 def _line(visit: PageContext, job: Job) -> Job:
-    """What the list tells of a job, without what nobody should see."""
+    """Prepare a job for the list, with secrets hidden."""
     short = replace(job, payload={}, result=None, history=[], lines=[])
     return hidden_job(short, visit.tenant_view.app.config.logging.hidden_names)
 
@@ -158,7 +158,7 @@ def _older(wanted: JobSelection, shown: list[Job], found: list[Job]) -> str | No
 
 @routes.post("/jobs/change")
 async def change_jobs(request: Request, visit: Writing, wanted: JobSelector) -> Response:
-    """Do something to the jobs that are ticked, or to all that match."""
+    """Apply an action to the selected jobs, or to all that match."""
     form = await read_form(request)
     what, _, all_of_them = form.one("what").partition("-")
     act, back = act_of(what), "/jobs" + wanted.query()

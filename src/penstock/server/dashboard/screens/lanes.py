@@ -21,9 +21,9 @@ from penstock.server.problems import Problem
 routes = router()
 
 CHARTED = 180
-"""Samples of the history: a quarter of an hour."""
+"""Samples in the chart: a quarter of an hour."""
 MAX_LANES = 300
-"""Lanes in the list: those in trouble, then those with most to do."""
+"""Maximum lanes in the list: those with problems, then the busiest."""
 WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
 LABELS = {
     "max_parallel": "Max parallel",

@@ -17,9 +17,9 @@ from penstock.server.routes.operators import seen_by
 routes = router()
 
 CHARTED = 180
-"""Samples of the history: a quarter of an hour."""
+"""Samples in the chart: a quarter of an hour."""
 GLANCE = 12
-"""Lanes and kinds that are shown; their screens have all."""
+"""Number of lanes and kinds shown; their screens have all."""
 
 
 @routes.get("/")

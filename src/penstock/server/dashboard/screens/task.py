@@ -24,7 +24,7 @@ routes = router()
 
 PAGE = 50
 TEXT = 20_000
-"""Characters of a page that are shown at once."""
+"""Characters of a page shown at once."""
 RESULTS = 10
 FIELDS = ("queries", "max_results", "priority")
 FORMATS = {"markdown": "Markdown", "json": "JSON", "bibtex": "BibTeX"}
@@ -199,7 +199,7 @@ async def read_page(
     collection: Annotated[str | None, Query(min_length=1, max_length=240)] = None,
     cursor: Annotated[str | None, Query(max_length=512)] = None,
 ) -> Response:
-    """The text of a page that was read for the task."""
+    """Show the text of a page that was read for the task."""
     view = await visit.tenant_view.task(task_id, limit=0)
     found = await visit.tenant_view.research.page(
         document, collection=collection, limit=TEXT, cursor=cursor, tenant=visit.tenant_view.tenant
