@@ -14,7 +14,7 @@ PEERS_STAMP := $(PEERS)/.setup-stamp
 CODE := $(wildcard src tests examples benchmarks tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready demo run test coverage check types style bench simulate chaos proof docs lock proto clean
+.PHONY: help setup ready demo run test suite coverage check types style bench simulate chaos proof docs lock proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,18 +70,13 @@ run: ## serve the quickstart example on localhost:8321
 	$(READY)$(VENV)/.run-stamp
 	$(BIN)/penstock serve examples.quickstart:app
 
-# The files of tests that need a core to themselves: to look through all others takes longer.
-ALONE = $(sort $(shell grep -rl --include='*.py' --exclude-dir=chaos 'mark\.alone' tests))
+# Most tests wait more than they compute: five at a time (tests/support/parallel.py). Types take one
+# core for a minute, beside the first of them. All parts are run, whatever comes of the others.
+test: setup ## checks, and the tests
+	@$(MAKE) --no-print-directory -j3 -k style types suite
 
-# Most tests wait more than they compute: five at a time, then those that need a core to
-# themselves two at a time, and chaos, which takes the whole machine, by itself. All parts are run,
-# whatever comes of the first.
-test: check ## checks, then the tests
-	failed=0; \
-	$(BIN)/python -m pytest -m 'not alone' -n 5 --dist worksteal --durations=10 || failed=1; \
-	$(BIN)/python -m pytest -m alone $(ALONE) -n 2 --dist worksteal --durations=10 || failed=1; \
-	$(BIN)/python -m pytest -m alone tests/chaos -n 2 --dist worksteal --durations=10 || failed=1; \
-	exit $$failed
+suite:
+	$(BIN)/python -m pytest --workers 5 --durations=10
 
 # The core: what needs no quiet machine. A part of the tests, so that they hold the floor that
 # pyproject.toml names by themselves.
@@ -89,12 +84,10 @@ CORE := tests/unit tests/conformance
 coverage: setup ## the core of the tests, and how many branches of src they take
 	rm -f .coverage .coverage.*
 	failed=0; \
-	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/python -m pytest $(CORE) -m 'not alone' -n 4 --dist worksteal || failed=1; \
+	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/python -m pytest $(CORE) -m 'not alone' --workers 4 || failed=1; \
 	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report || failed=1; \
 	exit $$failed
 
-# Types take one core for most of the time; the other finds the tests, and leaves their bytecode for
-# the processes that run them.
 check: setup ## lint, format, types, layers
 	@$(MAKE) --no-print-directory -j2 -k --output-sync=target types style
 
@@ -105,7 +98,6 @@ style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
-	-@$(BIN)/python -m pytest --collect-only -qq >/dev/null  # what is wrong with them they say when they run
 
 # RESUME=--resume leaves out what was measured of this commit already. COMPARE=COMMIT measures that
 # commit instead of the peers.

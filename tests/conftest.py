@@ -4,12 +4,14 @@ import asyncio
 import gc
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.support import forks, parsers
+from tests.support.parallel import Parallel
 from tests.support.run_folder import run_folder
 
 CHAOS = Path(__file__).parent / "chaos"
@@ -32,6 +34,21 @@ EARLY = (
 """The longest tests are in these: begun last, one process would still wait for them when the others
 have nothing left to do."""
 
+# The same examples on every run, and no limit on their time: the machine may be busy.
+settings.register_profile(
+    "penstock",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("penstock")
+# Hypothesis tries constants of the source, too, so that its examples would depend on every line of
+# it, and on which modules other tests have loaded by then.
+assert callable(providers._get_local_constants)
+providers._get_local_constants = lambda: providers._local_constants
+
 
 def long_patterns() -> list[str]:
     """The lines of long.txt that name tests."""
@@ -39,23 +56,20 @@ def long_patterns() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--workers", type=int, default=0, help="run so many tests at a time, in forks (parallel.py)"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin the run, before pytest-xdist starts the processes that share it."""
+    """Begin the run."""
     run_folder()
-    if hasattr(config, "workerinput"):
-        # `make coverage` counts what tests do in these, and not in what they start: some look at
-        # what a process has loaded, and how quickly.
-        os.environ.pop("COVERAGE_PROCESS_START", None)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Store what `make coverage` counted here while pytest-xdist still waits for this process:
-    afterwards it is killed if it does not end soon, and its count would be lost."""
-    if hasattr(session.config, "workerinput") and "coverage" in sys.modules:
-        counted = sys.modules["coverage"].Coverage.current()
-        if counted is not None:
-            counted.stop()
-            counted.save()
+    # `make coverage` counts what tests do, and not what the processes do that they start: some look
+    # at what a process has loaded, and how quickly.
+    os.environ.pop("COVERAGE_PROCESS_START", None)
+    if workers := config.option.workers:
+        config.pluginmanager.register(Parallel(workers))
 
 
 def pytest_collection_finish() -> None:

@@ -95,7 +95,7 @@ async def chaos(
 ) -> Counter[str]:
     counts = {kind: round(jobs * share) for kind, share in KINDS.items()}
     with ground(name, folder) as place:
-        farm = Farm(folder, url=place.url)
+        farm = Farm(folder, url=place.url, lease_seconds=1.5)
         monkey = Monkey(farm, place, seed, previous)
         app = farm.app("chaos")
         try:

@@ -52,7 +52,7 @@ def check(cells: list[Cell], jobs: int) -> None:
 
 
 async def test_every_fault_is_survived(ground: SmallGround, tmp_path: Path) -> None:
-    check(await every_fault(ground, tmp_path, 40, dict(FAST)), 40)
+    check(await every_fault(ground, tmp_path, 40, {**FAST, "lease_seconds": 1.5}), 40)
 
 
 @pytest.mark.slow

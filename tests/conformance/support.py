@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, closing
@@ -40,6 +39,7 @@ from penstock.ports.queue import (
     Settlement,
     Want,
 )
+from tests.support import forks
 from tests.support.database_servers import redis_url
 from tests.support.postgres import borrow_url, execute, give_back
 from tests.support.waiting import PATIENCE
@@ -470,12 +470,7 @@ async def finish_as(queue: JobQueue, member: Member, state: str, **options: Any)
 async def doomed(ledger: Ledger, *options: str) -> asyncio.subprocess.Process:
     """A real process that claims, starts and dies; see `doomed.py`."""
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.conformance.doomed",
-        ledger.backend_name,
-        ledger.url,
-        *options,
+        *forks.command("tests.conformance.doomed", ledger.backend_name, ledger.url, *options),
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -100,6 +100,8 @@ def patient_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
         (find, "STATEMENT_SECONDS"),
     ):
         monkeypatch.setattr(module, name, PATIENCE)
+    begin = database._BEGIN.replace("'2s'", "'60s'").replace("'3s'", "'60s'")
+    monkeypatch.setattr(database, "_BEGIN", begin)
     defaults = database.Pool.write.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "seconds", PATIENCE)

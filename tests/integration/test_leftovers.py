@@ -23,10 +23,10 @@ PATIENCE = 100.0
     "how", some_of(["SIGKILL to all", "SIGKILL", "SIGTERM", "SIGINT"], "SIGKILL to all")
 )
 def test_servers_and_workers_end_with_the_run_however_it_ends(how: str, tmp_path: Path) -> None:
-    """In a process of pytest-xdist. The signal hits its parent, or both, so that nobody is left
-    whose children the servers are."""
+    """Started by a fork that runs tests. The signal hits its parent, or both, so that nobody is
+    left whose children the servers are."""
     report = tmp_path / "report.json"
-    arguments = ["-n", "1", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}"]
+    arguments = ["--workers", "1", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}"]
     with (tmp_path / "log").open("wb") as log:
         run = subprocess.Popen(
             [

@@ -25,7 +25,8 @@ def main() -> None:
             os.close(file)
         code = os.waitstatus_to_exitcode(int(asking.recv(100)))
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        if -code != signal.SIGKILL:  # which always has its own way
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code)
 

@@ -35,7 +35,7 @@ from typing import Any
 
 import penstock.cli
 from tests.support import parsers
-from tests.support.run_folder import run_folder
+from tests.support.run_folder import MARK, run_folder
 
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
@@ -185,7 +185,7 @@ def server() -> socket.socket:
             [*WITH_INTERRUPTS, sys.executable, "-m", __name__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             cwd=ROOT,
-            env=ENVIRONMENT,
+            env={**ENVIRONMENT, MARK: str(run_folder())},  # so that its forks end with the run
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # a Ctrl-C at the tests is not for it
         )
@@ -294,8 +294,7 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
     time.tzset()
     _open_standard_files()
     sys.argv = ["", *arguments]
-    for source in _sources_of_chance():
-        source.seed()  # else every fork would draw the same
+    draw_anew()
     if module == parsers.MODULE:
         parsers.become()
     if module.endswith(".py"):
@@ -322,6 +321,12 @@ def _open_standard_files() -> None:
         new.reconfigure(write_through=old.write_through)
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
+
+
+def draw_anew() -> None:
+    """Else every fork would draw the same."""
+    for source in _sources_of_chance():
+        source.seed()
 
 
 @cache

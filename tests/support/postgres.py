@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import asyncpg
@@ -38,8 +39,8 @@ _TABLES = """
 SELECT relname FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'r'
 ORDER BY relname"""
 _SEQUENCES = """
-SELECT relname FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'S'
-ORDER BY relname"""
+SELECT seqrelid::regclass::text, seqstart FROM pg_sequence JOIN pg_class ON oid = seqrelid
+WHERE relnamespace = $1::text::regnamespace ORDER BY 1"""
 
 
 def borrow_url(opened: str) -> str:
@@ -66,20 +67,35 @@ def execute(url: str, text: str, *values: Any) -> None:
     _in_a_thread(run())
 
 
+@cache
+def _thread() -> tuple[ThreadPoolExecutor, asyncio.Runner]:
+    """With an event loop that outlives those of tests, and so do its connections."""
+    return ThreadPoolExecutor(1, "postgres"), asyncio.Runner()
+
+
 def _in_a_thread(work: Any) -> Any:
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
+    thread, runner = _thread()
+    return thread.submit(runner.run, work).result()
+
+
+_kept: dict[str, Any] = {}
+"""A connection to each server, by its URL: what a new one reads first takes longer than to empty
+a namespace."""
 
 
 async def _empty(url: str) -> bool:
     """Whether the namespace was emptied: it was not if nobody ever made it."""
-    async with psql(url) as mine:
-        if not await mine.fetchval("SELECT to_regnamespace($1) IS NOT NULL", mine.schema):
-            return False
-        if url not in _clean:
-            _clean[url] = await _reset_statement(mine)
+    address = parse(url)
+    if address.dsn not in _kept or _kept[address.dsn].is_closed():
         # Connections that a test killed may still hold locks.
-        await mine.connection.execute(f"SET lock_timeout = '20s'; {_clean[url]}")
+        options = {"lock_timeout": "20s"}
+        _kept[address.dsn] = await asyncpg.connect(address.dsn, server_settings=options)
+    mine = Psql(_kept[address.dsn], address.schema)
+    if not await mine.fetchval("SELECT to_regnamespace($1) IS NOT NULL", mine.schema):
+        return False
+    if url not in _clean:
+        _clean[url] = await _reset_statement(mine)
+    await mine.connection.execute(_clean[url])
     return True
 
 
@@ -90,8 +106,8 @@ async def _reset_statement(mine: Psql) -> str:
     for (table,) in await mine.fetch(_TABLES, schema):
         if table not in BORN_WITH_ROWS:
             reset.append(f'DELETE FROM {schema}."{table}"')
-    for (sequence,) in await mine.fetch(_SEQUENCES, schema):
-        reset.append(f'ALTER SEQUENCE {schema}."{sequence}" RESTART')
+    for sequence, start in await mine.fetch(_SEQUENCES, schema):
+        reset.append(f"SELECT setval('{sequence}', {start}, false)")
     return "; ".join(reset)
 
 

@@ -2,8 +2,8 @@
 
 Everything a run starts carries the run's folder in its environment. The keeper is a process of its
 own that waits for the end of the run, whatever ends it, then kills what carries that mark and
-removes the folder. The first process of a run starts it; the others (pytest-xdist's) find the mark
-and share the folder.
+removes the folder. The first process of a run starts it; the others find the mark and share the
+folder.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ APPS = {
 }
 FAST: Mapping[str, Any] = {
     "max_workers": 4,
-    "lease_seconds": 1.5,
+    "lease_seconds": 30.0,  # a machine that stands still ends none; a death is seen without it
     "upkeep_seconds": 0.1,
     "retry_base_seconds": 0.05,
     "grace_seconds": 10.0,

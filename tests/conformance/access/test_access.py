@@ -1,7 +1,6 @@
 """What every store promises of API keys and idempotent requests."""
 
 import asyncio
-import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -35,6 +34,7 @@ from tests.conformance.access_support import (
     going_on,
     release,
 )
+from tests.support import forks
 from tests.support.waiting import PATIENCE, PAUSE
 
 REPO = Path(__file__).parents[3]
@@ -69,10 +69,7 @@ class Requester:
     @classmethod
     async def start(cls, *arguments: str) -> "Requester":
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.conformance.requester",
-            *arguments,
+            *forks.command("tests.conformance.requester", *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=REPO,

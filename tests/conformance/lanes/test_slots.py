@@ -279,7 +279,7 @@ async def test_same_numbers_of_two_members_are_two_permits(
 async def test_slots_are_never_exceeded_while_members_come_and_go(
     ledger: Ledger, narrow: JobQueue
 ) -> None:
-    jobs = await add(narrow, 60, lane=LANE)
+    jobs = await add(narrow, 30, lane=LANE)
     most = 0
 
     async def work(number: int) -> None:
@@ -391,7 +391,7 @@ async def test_whatever_is_in_flight_was_taken_and_not_given_back(
     await add(narrow, 40, lane=LANE)
     leases: list[Lease] = []
     permits: list[Permit] = []
-    for _ in range(300):
+    for _ in range(120):
         match dice.randrange(4):
             case 0:
                 leases += await claim_lanes(member, dice.randint(1, 3))

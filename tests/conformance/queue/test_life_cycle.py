@@ -389,7 +389,7 @@ class LifeCycle(RuleBasedStateMachine):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-@pytest.mark.parametrize("share", [0.4, pytest.param(1.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize("share", [0.25, pytest.param(1.0, marks=pytest.mark.long)])
 def test_every_life_of_jobs_follows_the_model(backend: str, share: float) -> None:
     class OnBackend(LifeCycle):
         def __init__(self) -> None:

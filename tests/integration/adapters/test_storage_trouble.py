@@ -174,6 +174,7 @@ async def test_stopping_while_the_file_is_locked_ends_and_loses_nothing(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 2.0)
+    farm.settings["lease_seconds"] = 3.0  # it tries to settle for as long
     async with two_jobs_running(farm) as (app, orchestrator, jobs):
         other = sqlite3.connect(farm.path, isolation_level=None)
         with contextlib.closing(other):

@@ -203,6 +203,7 @@ async def test_processes_that_start_together_on_a_new_file_all_get_to_work(farm:
 
 
 async def test_a_run_folder_swept_away_only_slows_things_down(farm: Farm) -> None:
+    farm.settings["lease_seconds"] = 8.0  # which now tells alone that a process is gone
     async with farm.app() as app:
         worker = await farm.start()
         job = await app.enqueue("gated", {"gate": str(farm.gate)})

@@ -277,10 +277,11 @@ async def test_timeout_goes_on_after_a_wait_and_a_deadline_meanwhile(
 ) -> None:
     waited: list[bool] = []
 
-    @family.app.job("mother", timeout=2.0, max_retries=0)
+    # A machine that stands still for seconds does not end it before it waits.
+    @family.app.job("mother", timeout=5.0, max_retries=0)
     async def mother(ctx: JobContext) -> None:
         async with ctx.parked(timed=False):
-            await asyncio.sleep(2.5 if what == "timeout" else 60)
+            await asyncio.sleep(5.5 if what == "timeout" else 60)
         waited.append(True)
         await asyncio.sleep(60)
 

@@ -86,7 +86,8 @@ async def test_while_one_process_lives_no_tick_is_missed_and_none_is_repeated(
 
 
 async def test_a_process_that_was_frozen_repeats_no_tick(farm: Farm) -> None:
-    frozen, other = [await farm.start("ticking", kinds=["beat"]) for _ in range(2)]
+    frozen = await farm.start("ticking", kinds=["beat"], lease_seconds=FROZEN_TICKS / 2)
+    other = await farm.start("ticking", kinds=["beat"])
     await beats(farm, more=1)
     async with pauses(BEAT_SECONDS / 2) as paused:
         await farm.freeze(frozen)
@@ -151,7 +152,7 @@ async def test_the_server_enqueues_ticks_and_tells_admins_of_them(host: Host) ->
         "from penstock import Penstock\n\napp = Penstock()\n\n\n"
         '@app.job("tidy", every=0.5)\nasync def tidy(ctx): ...\n'
     )
-    host.others["lease_seconds"] = 1.5
+    host.others["lease_seconds"] = 6.0  # it tells of itself every 2 s
     reader, admin = host.key("reader", scopes="read"), host.key("admin", scopes="admin")
     served = host.serve(app="ticking:app", require_key=True)
     async with served.client(reader) as client, served.client(admin) as other:

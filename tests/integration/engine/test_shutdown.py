@@ -114,7 +114,8 @@ async def test_a_second_sigterm_ends_the_grace(farm: Farm) -> None:
     gate = farm.folder / "gate"
     async with farm.app() as app:
         jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 3)
-        worker = await farm.start(grace_seconds=600)
+        # A heartbeat every 2 s tells that it stops.
+        worker = await farm.start(grace_seconds=600, lease_seconds=6.0)
         await until(lambda: len(farm.side.notes()) == 3, "the jobs to run")
         worker.send(signal.SIGTERM)
 

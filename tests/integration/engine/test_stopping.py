@@ -59,7 +59,7 @@ async def test_job_that_is_killed_while_it_waits_makes_no_second_children(home: 
 async def test_sigterm_does_not_wait_for_jobs_that_wait(home: Farm) -> None:
     async with home.app("family") as app:
         # What it says of itself goes with its lease.
-        options: dict[str, Any] = {"grace_seconds": 600, "lease_seconds": 1.5}
+        options: dict[str, Any] = {"grace_seconds": 600, "lease_seconds": 6.0}
         worker = await home.start("family", kinds=["mother"], **options)
         mothers = [await app.enqueue("mother", {"gate": str(home.gate)}) for _ in range(2)]
         await all_parked(app, worker, 2)

@@ -13,12 +13,13 @@ from tests.support.waiting import PATIENCE, until
 from tests.support.worker_processes import Farm
 
 
+@pytest.mark.usefixtures("patient_postgres")
 @pytest.mark.parametrize("queue", sorted(BACKENDS))
 async def test_runs_are_counted_by_kind_and_outcome_on_every_queue(
     queue: str, tmp_path: Path
 ) -> None:
     farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path))
-    farm.settings["lease_seconds"] = 3.0
+    farm.settings["lease_seconds"] = 6.0  # it tells of itself every 2 s
     app = farm.bare()
     cancelled = asyncio.Event()
 

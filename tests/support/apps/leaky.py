@@ -5,7 +5,7 @@ import logging
 
 from penstock import JobContext, Penstock, PermanentError
 
-app = Penstock(max_workers=4, retry_base_seconds=0.01, lease_seconds=0.6, durable=False)
+app = Penstock(max_workers=4, retry_base_seconds=0.01, lease_seconds=6.0, durable=False)
 log = logging.getLogger("leaky")
 
 

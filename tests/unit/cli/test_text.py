@@ -33,7 +33,7 @@ def test_duration(seconds: float, text: str) -> None:
 def test_moment_says_which_way() -> None:
     assert moment(None) == "-"
     assert moment(time.time() - 120).endswith("(2 min ago)")
-    assert moment(time.time() + 7201).endswith("(in 2 h)")
+    assert moment(time.time() + 7260).endswith("(in 2 h)")
 
 
 def test_plural() -> None:

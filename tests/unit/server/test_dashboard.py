@@ -44,7 +44,7 @@ def test_sizes_have_three_figures() -> None:
 
 def test_times_are_told_from_now_and_never_fail() -> None:
     assert ">3 min ago<" in when(time.time() - 180)
-    assert ">in 1 h<" in when(time.time() + 3600)
+    assert ">in 1 h<" in when(time.time() + 3660)
     assert when(1e12) == "never"
     assert when(None) == "-"
 

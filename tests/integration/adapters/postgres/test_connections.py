@@ -29,7 +29,7 @@ async def connections(mine: Psql) -> Counter[str]:
 
 async def test_worker_process_makes_three_connections_and_a_pool_of_four() -> None:
     url = new_url()
-    app = Penstock(url, max_workers=20, lease_seconds=0.5)
+    app = Penstock(url, max_workers=20, lease_seconds=6.0)  # renewed every 2 s
 
     @app.job("parent")
     async def parent(ctx: JobContext, children: int) -> None:
@@ -62,7 +62,7 @@ async def test_worker_process_makes_three_connections_and_a_pool_of_four() -> No
 
 async def test_connections_end_with_the_app() -> None:
     url = new_url()
-    app = Penstock(url, lease_seconds=0.3)
+    app = Penstock(url, lease_seconds=3.0)
     app.job("work")(_nothing)
     async with psql(url) as mine:
         async with app.running():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -34,6 +33,7 @@ from tests.conformance.document_support import (
     texts,
     vector_of,
 )
+from tests.support.forks import command
 from tests.support.postgres import Psql, documents_at, new_url, psql
 
 pytestmark = pytest.mark.usefixtures("patient_postgres")
@@ -60,7 +60,7 @@ async def test_processes_that_publish_at_once_leave_one_index_and_exact_counts()
     url = new_url()
     processes = [
         await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.support.document_publisher", url, name, "12"), cwd=ROOT
+            *command("tests.support.document_publisher", url, name, "12"), cwd=ROOT
         )
         for name in ("ada", "bob")
     ]

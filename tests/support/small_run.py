@@ -1,0 +1,28 @@
+"""Tests of every ending, for a run of their own. The file's name keeps them out of every other."""
+
+import os
+
+import pytest
+
+
+@pytest.mark.alone
+def test_comes_last() -> None:
+    print("said alone")
+    raise AssertionError("on purpose")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_passes(number: int) -> None:
+    assert number < 4
+
+
+def test_fails() -> None:
+    print("said before it failed")
+    raise AssertionError("on purpose")
+
+
+def test_dies() -> None:
+    os._exit(3)
+
+
+def test_is_run_after_a_death() -> None: ...
