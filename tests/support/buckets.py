@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from tests.support.database_servers import PrivateServer
 from tests.support.gcs_server import GcsServer
+from tests.support.run_folder import one_at_a_time, run_folder
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "testing",
@@ -36,8 +38,15 @@ class S3Server(PrivateServer):
 
 @cache
 def s3_url() -> str:
-    """The server that tests share; each uses a bucket of its own."""
-    return S3Server().start().url
+    """The server that all processes of the run share; each test uses a bucket of its own. Its end
+    is the keeper's business: others may need it when who started it is done."""
+    told = run_folder() / "s3-url"
+    with one_at_a_time("s3"):
+        if not told.exists():
+            server = S3Server().start()
+            atexit.unregister(server.remove)
+            told.write_text(server.url)
+        return told.read_text()
 
 
 class Bucket:
