@@ -36,6 +36,10 @@ class S3Server(PrivateServer):
         return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
 
 
+_STARTED: list[S3Server] = []
+"""Kept: a process that nobody knows any more is complained about."""
+
+
 @cache
 def s3_url() -> str:
     """The server that all processes of the run share; each test uses a bucket of its own. Its end
@@ -43,9 +47,9 @@ def s3_url() -> str:
     told = run_folder() / "s3-url"
     with one_at_a_time("s3"):
         if not told.exists():
-            server = S3Server().start()
-            atexit.unregister(server.remove)
-            told.write_text(server.url)
+            _STARTED.append(S3Server().start())
+            atexit.unregister(_STARTED[-1].remove)
+            told.write_text(_STARTED[-1].url)
         return told.read_text()
 
 
