@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 from tests.support.database_servers import PrivateServer
 from tests.support.gcs_server import GcsServer
+from tests.support.run_folder import one_at_a_time, run_folder
 
 KEYS = {
     "AWS_ACCESS_KEY_ID": "testing",
@@ -34,10 +36,21 @@ class S3Server(PrivateServer):
         return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
 
 
+_STARTED: list[S3Server] = []
+"""Kept: a process that nobody knows any more is complained about."""
+
+
 @cache
 def s3_url() -> str:
-    """The server that tests share; each uses a bucket of its own."""
-    return S3Server().start().url
+    """The server that all processes of the run share; each test uses a bucket of its own. Its end
+    is the keeper's business: others may need it when who started it is done."""
+    told = run_folder() / "s3-url"
+    with one_at_a_time("s3"):
+        if not told.exists():
+            _STARTED.append(S3Server().start())
+            atexit.unregister(_STARTED[-1].remove)
+            told.write_text(_STARTED[-1].url)
+        return told.read_text()
 
 
 class Bucket:

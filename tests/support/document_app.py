@@ -21,8 +21,12 @@ LANE: dict[str, Any] = {
     "breaker_first_seconds": 0.1,
     "breaker_cap_seconds": 1.0,
     "probe_seconds": 0.3,
-    "timeout_seconds": 2.0,
+    "timeout_seconds": SOON,
 }
+"""A request that is not answered is given up only where a test is about that."""
+LEASE_SECONDS = 30.0
+"""A process that stands still for seconds is not dead. One that is killed is noticed at once: its
+file or its connection tells."""
 BOTH = {
     "documents": "SELECT tenant, collection, id, live = generation, state, stage, progress,"
     " message, title, mime, size, source, metadata, digest, chunks, masked, error"
@@ -56,6 +60,7 @@ class Shelf:
         self.farm = farm
         self.embedder = embedder
         farm.settings |= {
+            "lease_seconds": LEASE_SECONDS,
             "config_file": embedder.config(farm.folder),
             "chunk_tokens": 50,
             "chunk_overlap": 12,

@@ -18,6 +18,28 @@ PATH = "/v1/embeddings"
 FAULTS = ("429", "500", "count", "dimension", "nan", "empty", "reset", "hang")
 
 
+def toy(server: CountingServer) -> dict[str, Any]:
+    """The `embedder` section of a config file whose embedder is this server. The offline one takes
+    every process a second to load."""
+    return {
+        "provider": "openai",
+        "base_url": server.url("/v1"),
+        "model": MODEL,
+        "dimensions": DIMENSIONS,
+    }
+
+
+def embedded(hit: Hit) -> Answer:
+    """What a good embedder answers."""
+    question = json.loads(hit.body)
+    return answer_with([vector_of(text, question["model"]) for text in question["input"]])
+
+
+def answer_with(vectors: list[Any], **options: Any) -> Answer:
+    rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+    return Answer(body=as_json({"data": rows}).body, **options)
+
+
 def identity(model: str = MODEL, dimensions: int = DIMENSIONS) -> str:
     """What its vectors are kept under."""
     return EmbedderConfig("openai", "http://x", model, dimensions).identity
@@ -82,9 +104,7 @@ class EmbedderServer(CountingServer):
                 return Answer(reset=True)
             case "hang":
                 return Answer(hang=True)
-        rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
-        body = as_json({"data": rows}).body
-        return Answer(body=body, delay=self.delay, until=self._may_answer)
+        return answer_with(vectors, delay=self.delay, until=self._may_answer)
 
     def _may_answer(self) -> bool:
         return self.gate is None or self.gate.is_set()

@@ -17,6 +17,8 @@ from penstock.research.job_ids import log_of
 from penstock.wire.tasks import TaskView
 from tests.support.counting_server import Answer, Hit
 from tests.support.document_app import Shelf
+from tests.support.embedder import PATH as EMBEDDINGS
+from tests.support.embedder import embedded
 from tests.support.provider_server import PATHS, ProviderServer, Work
 from tests.support.result_server import ResultServer
 from tests.support.web_documents import HOSTS
@@ -31,8 +33,8 @@ FREE = ("openalex", "searxng")
 
 
 class ResearchSite(ProviderServer):
-    """Providers whose works are pages of this same server. `shelves` has the numbers of the works
-    of a query; other queries find those of ""."""
+    """Providers whose works are pages of this same server, and an embedder. `shelves` has the
+    numbers of the works of a query; other queries find those of ""."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,6 +51,8 @@ class ResearchSite(ProviderServer):
         return [hit.path for hit in list(self.hits) if hit.path.startswith("/page/")]
 
     def answer(self, path: str) -> Answer:
+        if path == EMBEDDINGS:
+            return embedded(self.at(path)[-1])
         if path in PATHS.values():
             found = self.shelves.get(_query(self.at(path)[-1]), self.shelves[""])
             self.works = [Work(number) for number in found]

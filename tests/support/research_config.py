@@ -10,6 +10,7 @@ import httpx2 as httpx
 
 from tests.support.cli import Cli
 from tests.support.config_file import config_text
+from tests.support.embedder import toy
 from tests.support.provider_server import PATHS
 from tests.support.research import FREE, QUICK, SOON, ResearchSite
 
@@ -32,8 +33,9 @@ def settings(site: ResearchSite) -> dict[str, Any]:
 
 
 def configure(cli: Cli, site: ResearchSite, **more: Any) -> None:
-    """`penstock.yaml` for commands, with the offline embedder."""
-    (cli.folder / "penstock.yaml").write_text(config_text({**settings(site), **more}))
+    """`penstock.yaml` for commands, with an embedder that the site is, too."""
+    known = {"embedder": toy(site), **settings(site), **more}
+    (cli.folder / "penstock.yaml").write_text(config_text(known))
 
 
 async def new_task(client: httpx.AsyncClient, *queries: str, **searches: Any) -> str:

@@ -75,7 +75,8 @@ class VisionServer(CountingServer):
     """OpenAI's `/v1/chat/completions`, for pictures. The first picture it sees is answered with the
     first of `texts`, every other one with the next; the same picture with the same text.
 
-    `fault` is how it fails; from the `fault_from`-th picture on.
+    `fault` is how it fails; from the `fault_from`-th picture on. With a `gate`, the pictures from
+    the `held_from`-th on are not answered before it is set.
     """
 
     def __init__(self) -> None:
@@ -85,6 +86,7 @@ class VisionServer(CountingServer):
         self.fault_from = 1
         self.delay = 0.0
         self.gate: threading.Event | None = None
+        self.held_from = 1
         self._seen: list[str] = []
 
     @property
@@ -134,7 +136,8 @@ class VisionServer(CountingServer):
                 text = "canary " * 300_000
         choice["message"] = {"role": "assistant", "content": text}
         body = as_json({"object": "chat.completion", "choices": [choice]}).body
-        return Answer(body=body, delay=self.delay, until=self._may_answer)
+        held = number + 1 >= self.held_from
+        return Answer(body=body, delay=self.delay, until=self._may_answer if held else None)
 
     def _may_answer(self) -> bool:
         return self.gate is None or self.gate.is_set()

@@ -154,7 +154,7 @@ async def test_model_that_hangs_is_not_waited_for_beyond_the_search(
 ) -> None:
     model.script[SEARCH] = Reply(hang=True)
     async with study.running() as app:
-        answer = await app.answers.ask(QUESTION, seconds=6.0)
+        answer = await app.answers.ask(QUESTION, seconds=20.0)
         ended = await over(app, answer)
         assert ended.state is AnswerState.COMPLETED
         assert any("in time" in note for note in ended.notes), ended.notes

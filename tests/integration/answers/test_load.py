@@ -28,7 +28,7 @@ MANY = 50
 @pytest.fixture
 def narrow(study: Study, model: ModelServer) -> Study:
     model.script = {
-        PLAN: Reply(PLANNED, delay=0.05),
+        PLAN: Reply(PLANNED, delay=0.2),
         SEARCH: Reply(ENOUGH, delay=0.1),
         ANSWER: lambda asked: Reply(citing(asked), delay=0.1),
     }

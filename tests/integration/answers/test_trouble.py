@@ -29,7 +29,7 @@ LATE = 40.0
 """Seconds that a busy machine may take besides; who waits for a model that hangs waits longer."""
 
 
-@pytest.mark.parametrize(("name", "seconds"), [(PLAN, 30.0), (SEARCH, 60.0), (ANSWER, 6.0)])
+@pytest.mark.parametrize(("name", "seconds"), [(PLAN, 30.0), (SEARCH, 60.0), (ANSWER, 15.0)])
 async def test_a_model_that_hangs_does_not_keep_the_answer(
     study: Study, model: ModelServer, name: str, seconds: float
 ) -> None:
@@ -39,7 +39,7 @@ async def test_a_model_that_hangs_does_not_keep_the_answer(
         begun = time.monotonic()
         answer = await answered(app, seconds=seconds)
         took = time.monotonic() - begun
-        assert took < 6.0 + LATE
+        assert took < 15.0 + LATE
         assert answer.state == "completed"
         assert answer.mode == ("extractive" if name == ANSWER else "model")
         assert any("in time" in note for note in answer.notes)
@@ -52,8 +52,8 @@ async def test_all_models_may_hang(study: Study, model: ModelServer) -> None:
     model.script = dict.fromkeys(MODELS, Reply(hang=True))
     async with study.running() as app:
         begun = time.monotonic()
-        answer = await answered(app, seconds=6.0)
-        assert time.monotonic() - begun < 6.0 + LATE
+        answer = await answered(app, seconds=15.0)
+        assert time.monotonic() - begun < 15.0 + LATE
         assert (answer.state, answer.mode) == ("completed", "extractive")
         assert answer.citations
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,10 +74,12 @@ def test_what_is_not_found_is_said_and_is_no_failure(cli: Cli) -> None:
 
 
 def test_text_comes_as_the_model_writes_it(modelled: Cli, model: ModelServer) -> None:
-    model.script[ANSWER] = Reply(f"{MANY_WORDS} It is known. And more [1].", pause=0.05)
+    seen = threading.Event()
+    text = f"{MANY_WORDS} It is known. And more [1]."
+    model.script[ANSWER] = Reply(text, pause=0.05, until=seen.is_set)
     running = modelled.start("ask", QUESTION)
     wait_until(lambda: "Word 3" in running.out, "some of the text")
-    assert "And more" not in running.out, "before the end"
+    seen.set()  # its end was not sent before
     done = running.end()
     assert done.code == 0
     text = done.out.split("\n\n")[0]
@@ -104,11 +107,13 @@ def test_json_is_an_event_a_line_or_one_answer(modelled: Cli, model: ModelServer
 def test_ctrl_c_leaves_it_to_others_and_says_how_to_read_it(
     modelled: Cli, model: ModelServer
 ) -> None:
-    model.script[ANSWER] = Reply(MANY_WORDS, pause=0.05)
+    left = threading.Event()
+    model.script[ANSWER] = Reply(MANY_WORDS, pause=0.05, until=left.is_set)
     running = modelled.start("ask", QUESTION)
     wait_until(lambda: "Word 1" in running.out, "some of the text")
     running.send(signal.SIGINT)
     done = running.end()
+    left.set()
     assert done.code == 130
     assert "Traceback" not in done.err
     assert "`penstock worker` continues it" in done.err

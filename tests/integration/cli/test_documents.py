@@ -4,7 +4,9 @@ from typing import Any
 
 from penstock import Penstock
 from tests.support.cli import Cli
+from tests.support.config_file import config_text
 from tests.support.documents import pdf
+from tests.support.embedder import EmbedderServer, toy
 
 
 def accept(cli: Cli, *ids: str, **options: Any) -> None:
@@ -54,7 +56,8 @@ def test_filters_by_state_collection_and_tenant(cli: Cli) -> None:
     assert "ParserError: it is password-protected" in table
 
 
-def test_show_tells_state_masked_kinds_and_texts(cli: Cli) -> None:
+def test_show_tells_state_masked_kinds_and_texts(cli: Cli, embedder: EmbedderServer) -> None:
+    (cli.folder / "penstock.yaml").write_text(config_text({"embedder": toy(embedder)}))
     (cli.folder / "report.pdf").write_bytes(pdf(pages=1))
     (cli.folder / "call").write_text("Call 010-1234-5678 or write to kim@example.com.")
     cli("ingest", "report.pdf", "call")

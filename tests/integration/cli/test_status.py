@@ -6,7 +6,7 @@ import time
 
 from tests.support.cli import Cli, wait_until
 
-BRIEF = {"PENSTOCK_LEASE_SECONDS": "0.6"}
+BRIEF = {"PENSTOCK_LEASE_SECONDS": "3"}
 LONG = {"PENSTOCK_LEASE_SECONDS": "12", "PENSTOCK_GRACE_SECONDS": "60"}
 """What it says of itself is news within 4 s, and good for 8 more."""
 

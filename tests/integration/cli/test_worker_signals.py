@@ -54,14 +54,12 @@ def test_past_the_grace_a_job_goes_back_unspent(cli: Cli) -> None:
 
 
 def test_a_second_signal_ends_at_once(cli: Cli) -> None:
-    worker, job_id = start_job(cli, "hold")
+    worker, job_id = start_job(cli, "hold", "--grace", "3600")
     worker.send(signal.SIGTERM)
     worker.said("stopping")
     time.sleep(APART)
-    begun = time.monotonic()
     worker.send(signal.SIGTERM)
     done = worker.end()
-    assert time.monotonic() - begun < 20, "the grace is 25 s"
     assert done.code == 130
     assert "stopping at once" in done.err
     job = cli.job(job_id)
@@ -81,13 +79,11 @@ def test_one_signal_delivered_twice_is_one(cli: Cli) -> None:
 @pytest.mark.parametrize("kind", ["stubborn", "freeze"])
 def test_a_second_signal_ends_whatever_the_job_does(cli: Cli, kind: str) -> None:
     """One ignores its cancellation, the other blocks the event loop."""
-    worker, job_id = start_job(cli, kind)
+    worker, job_id = start_job(cli, kind, "--grace", "3600")
     worker.send(signal.SIGTERM)
     time.sleep(SEEN)
-    begun = time.monotonic()
     worker.send(signal.SIGTERM)
     assert worker.end().code == 130
-    assert time.monotonic() - begun < 20, "2 s, and not the grace of 25 s"
     assert cli.job(job_id).state in ("queued", "running")
 
 

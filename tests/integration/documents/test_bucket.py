@@ -1,5 +1,6 @@
 """Documents whose originals are in a bucket, from the upload to the search."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -157,11 +158,12 @@ async def test_document_is_found_although_its_original_cannot_be_deleted_yet(
     shelf: Shelf, bucket: Bucket, proxy: Proxy
 ) -> None:
     """The embedder is fine: its lane is not blamed for the bucket."""
+    gate = shelf.embedder.gate = threading.Event()
     async with shelf.running() as app:
-        shelf.embedder.delay = 0.5
         await app.documents.add(b"some text", id="a")
         await until(lambda: shelf.embedder.requests, "the text to be embedded", LATER)
         proxy.leave()
+        gate.set()
         await completed(app, "a")
 
         async def outage() -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -81,12 +82,14 @@ async def test_document_can_be_deleted_in_any_state(either: Shelf, state: str) -
         held = Held(app) if state == "parsing" else None
         if state == "staged":
             either.embedder.down()
-        either.embedder.fault = "hang" if state == "embedding" else None
+        gate = either.embedder.gate = threading.Event()
+        if state != "embedding":
+            gate.set()
         if state != "accepted":
             await app.documents.add(BROKEN if state == "failed" else b"some text", id="a")
             await reached(either, app, state, held)
             await app.documents.delete("a")
-        either.embedder.fault = None
+        gate.set()
         if state == "staged":
             either.embedder.up()
         if held:

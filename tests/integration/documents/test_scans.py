@@ -238,9 +238,12 @@ async def test_no_personal_data_of_a_scan_is_stored_logged_or_sent(
     before is masked in what is kept of its page already."""
     caplog.set_level("DEBUG")
     vision.texts = [LETTER, "The number of the bank account is", "110-123-456789."]
-    vision.delay = 0.3
     told = scans.pdf(*PICTURES, f"{TEXT} The bank account:", picture("Picture 3"))
     vision.texts.append("220-123-456789.")
+    vision.held_from = 3
+    gate = vision.gate = threading.Event()
+    embed = looked_at.embedder
+    embed.fault = "500"
     async with looked_at.running() as app:
         await app.documents.add(told, id="a")
         await until(lambda: len(vision.requests) == 3, "the third page", SOON)
@@ -250,8 +253,7 @@ async def test_no_personal_data_of_a_scan_is_stored_logged_or_sent(
             (1, "Write to [EMAIL] or call [PHONE]."),
             (2, "The number of the bank account is"),
         ]
-        embed = looked_at.embedder
-        embed.fault = "500"
+        gate.set()
         await until(lambda: embed.requests, "the embedder to be asked", SOON)
         last = looked_at.farm.query("SELECT page, text FROM scans WHERE page > 2 ORDER BY page")
         assert last == [(3, "[BANK_ACCOUNT]."), (5, "[BANK_ACCOUNT].")]

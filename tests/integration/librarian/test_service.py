@@ -60,9 +60,9 @@ async def test_deadline_travels_as_what_is_left(counter: Counter) -> None:
 
 async def test_job_that_ends_sooner_than_the_errand_counts(counter: Counter) -> None:
     async with asyncio.timeout(SOON):
-        asked = counter.ask("round", "block", seconds=600.0, asking=counter.asking(4.0))
+        asked = counter.ask("round", "block", seconds=600.0, asking=counter.asking(8.0))
         assert len(await asked) == 1
-    assert counter.diary.notes("began")[0]["remaining"] <= 4.0
+    assert counter.diary.notes("began")[0]["remaining"] <= 8.0
     await until(lambda: counter.diary.notes("cancelled"), "the search to be ended")
 
 

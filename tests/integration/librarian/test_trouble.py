@@ -100,7 +100,7 @@ async def test_frozen_until_the_deadline_ends_with_what_has_come(farm: Farm) -> 
     async with counter_at(farm, remote=True) as counter:
         config = counter.config(keepalive_seconds=60.0)  # so that nobody notices
         counter.librarian = RemoteLibrarian(config, counter.app.queue.now)
-        task = asyncio.create_task(counter.ask("round", "block", seconds=5.0))
+        task = asyncio.create_task(counter.ask("round", "block", seconds=12.0))
         await until(lambda: counter.came, "a round to come")
         await service(counter).freeze()
         try:

@@ -182,7 +182,7 @@ async def test_stop_that_races_the_end_leaves_nothing_half_done(bureau: Bureau, 
     """Stopped at moments spread over the life of a task: afterwards it is finished or can be
     resumed, and then it is finished, with all that there is."""
     async with bureau.running() as app:
-        for moment in range(8):
+        for moment in (0, 2, 4, 7):
             task = await asked(app, "q0", "q1", providers=["searxng"])
             log = log_of(task)
             await app.changes(log, since=3 * moment, wait=5.0)

@@ -12,6 +12,7 @@ from tests.support.waiting import PATIENCE, until
 
 KEYS = 60
 STREAMS = 400
+SLOW = 20
 
 
 def requests(number: int) -> list[tuple[str, dict[str, object]]]:
@@ -85,14 +86,14 @@ async def test_a_server_killed_half_way_makes_nothing_twice(host: Host) -> None:
 
 
 async def test_readers_that_stop_reading_cost_little_and_are_dropped(host: Host) -> None:
-    served = host.serve("--no-workers", stall_seconds=10, heartbeat_seconds=0.5)
+    served = host.serve("--no-workers", stall_seconds=25, heartbeat_seconds=0.5)
     process = psutil.Process(served.running.process.pid)  # `env` has become it
     wire = await Wire.open(served.url)
     for number in range(100):  # a snapshot of these is what is sent, and not read
         body = {"text": "a", "id": f"{number}", "metadata": {"note": "x" * 4000}}
         assert (await wire.ask("POST", "/v1/documents", body)).status == 202
     slow = []
-    for _ in range(50):
+    for _ in range(SLOW):
         one = await Wire.open(served.url)
         one.writer.transport.pause_reading()  # type: ignore[attr-defined]
         one.writer.write(request("GET", "/v1/events?last_event_id=old"))
@@ -102,7 +103,7 @@ async def test_readers_that_stop_reading_cost_little_and_are_dropped(host: Host)
         told = (await wire.ask("GET", "/metrics")).body
         return f"penstock_http_streams {float(count)}".encode() in told
 
-    await until(lambda: streams(50), "the streams to be open")
+    await until(lambda: streams(SLOW), "the streams to be open")
     before = process.memory_info().rss
     for number in range(200):
         body = {"kind": "other", "log": "y" * 400, "payload": {"a": number}}

@@ -15,6 +15,8 @@ from tests.support.waiting import PATIENCE, until
 
 Dial = Callable[[Served], Awaitable[Wire]]
 
+HEAD_SECONDS = 6
+"""More than the machine stands still between a connection and what is sent over it at once."""
 BARELY = b"GET /healthz HTTP/1.1\r\nHost: local"
 
 
@@ -61,7 +63,7 @@ async def alive(dial: Dial, served: Served) -> None:
 
 @pytest.mark.parametrize("said", [b"", BARELY])
 async def test_a_connection_without_request_is_closed(host: Host, dial: Dial, said: bytes) -> None:
-    served = host.serve("--no-workers", head_seconds=2)
+    served = host.serve("--no-workers", head_seconds=HEAD_SECONDS)
     wires = [await dial(served) for _ in range(20)]
     for wire in wires:
         wire.writer.write(said)
@@ -72,7 +74,7 @@ async def test_a_connection_without_request_is_closed(host: Host, dial: Dial, sa
 
 @pytest.mark.parametrize("piece", [b"X-More: and more\r\n", b"a"])
 async def test_a_head_that_trickles_is_given_up(host: Host, dial: Dial, piece: bytes) -> None:
-    served = host.serve("--no-workers", head_seconds=2)
+    served = host.serve("--no-workers", head_seconds=HEAD_SECONDS)
     wire = await dial(served)
     wire.writer.write(BARELY)
     slowly = asyncio.create_task(trickle(wire, piece))
@@ -81,7 +83,7 @@ async def test_a_head_that_trickles_is_given_up(host: Host, dial: Dial, piece: b
 
 
 async def test_blank_lines_do_not_keep_a_connection_open(host: Host, dial: Dial) -> None:
-    served = host.serve("--no-workers", head_seconds=2)
+    served = host.serve("--no-workers", head_seconds=HEAD_SECONDS)
     wire = await dial(served)
     assert (await wire.ask("GET", "/healthz")).status == 200
     slowly = asyncio.create_task(trickle(wire, b"\r\n"))
