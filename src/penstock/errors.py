@@ -19,6 +19,7 @@ PenstockError
 ├── LogStopped                  the log takes no jobs until it is reopened
 │   └── TaskStopped             the research task takes no searches until it is resumed
 ├── ParentEnded                 the run that would enqueue a child is over
+├── LeaseLost                   the run that would record a step holds the job no more
 ├── JobFailed                   what `app.result` was asked for is not there: the job failed
 │   └── JobCancelled            or was cancelled
 ├── WaitTimeout
@@ -37,6 +38,8 @@ PenstockError
     │   ├── PayloadTooLarge
     │   └── AddressRefused      an address that is not fetched: not http(s), or not public
     ├── ResultTooLarge
+    ├── StepMismatch            a strict step was recorded with other arguments
+    ├── StepLimit               a job has recorded as many steps, or as many bytes, as it may
     ├── DamagedRow              what the queue has stored of a job cannot be read
     ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
@@ -258,6 +261,22 @@ class ParentEnded(PenstockError):
         )
 
 
+class LeaseLost(PenstockError):
+    """This run holds its job no more, so the step could not be recorded: the job was cancelled, or
+    another process has taken it over."""
+
+    def __init__(self, job_id: str, step: str) -> None:
+        super().__init__(job_id, step)
+        self.job_id = job_id
+        self.step = step
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.step!r} was not recorded: this run of job {self.job_id} is over "
+            "(cancelled, or taken over by another process); return without retrying"
+        )
+
+
 class JobFailed(PenstockError):
     """The job whose result was asked for has failed; `error` is what its last run raised, as
     stored: `error["type"]`, `error["message"]`, `error["retryable"]`."""
@@ -452,6 +471,27 @@ class AddressRefused(ValidationError):
 
 class ResultTooLarge(PermanentError):
     """The handler's result is over the limit; store it elsewhere and return a reference."""
+
+
+class StepMismatch(PermanentError):
+    """A step called with `strict=True` has a record under its name and occurrence that was made
+    with other arguments."""
+
+    def __init__(self, step: str, occurrence: int) -> None:
+        super().__init__(step, occurrence)
+        self.step = step
+        self.occurrence = occurrence
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.step!r} (occurrence {self.occurrence}) was recorded with other arguments; "
+            "give the step another name, raise the handler's `version=`, or redrive the job with "
+            "--from-scratch"
+        )
+
+
+class StepLimit(PermanentError):
+    """A job may record no more steps, or no more bytes; the message names the setting."""
 
 
 class ParserError(PermanentError):

@@ -15,6 +15,7 @@ from penstock.cli.session import Session
 from penstock.cli.text import plural
 from penstock.model.job import Job, JobState
 from penstock.model.redact import hidden_job
+from penstock.model.step import Step
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -73,7 +74,12 @@ def show_jobs(
 
 
 @group.command("show")
-def show(*, job_id: JobArgument, session: Session) -> None:
+def show(
+    *,
+    job_id: JobArgument,
+    steps: bool = flag("--steps", "Also the steps it has recorded or begun."),
+    session: Session,
+) -> None:
     """Show a job in full, with payload and result; secrets are shown as ***.
 
     Six or more digits from the beginning or the end of an id are enough if they are unique among
@@ -82,17 +88,25 @@ def show(*, job_id: JobArgument, session: Session) -> None:
     with session.opened() as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         job = run(app.get(whole))
-    show_job(session, app, job)
+        found = run(app.steps(whole)) if steps else None
+    show_job(session, app, job, found)
 
 
-def show_job(session: Session, app: Penstock, job: Job) -> None:
-    """All of a job; for people with secrets hidden."""
+def show_job(
+    session: Session, app: Penstock, job: Job, steps: Sequence[Step] | None = None
+) -> None:
+    """All of a job, with its steps where they are given; for people with secrets hidden."""
     from penstock.cli.job_view import print_job
+    from penstock.cli.step_view import print_steps
 
+    names = app.config.logging.hidden_names
     if session.as_json:
-        print_json(job)
-    else:
-        print_job(hidden_job(job, app.config.logging.hidden_names))
+        also = {} if steps is None else {"steps": [step.as_dict() for step in steps]}
+        print_json({**job.as_dict(), **also})
+        return
+    print_job(hidden_job(job, names))
+    if steps is not None:
+        print_steps(steps, names)
 
 
 @group.command("cancel")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context, copy_context
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -180,7 +181,8 @@ class Worker:
             if handler.is_async:
                 result = await handler.function(context, **arguments)
             else:
-                thread = ThreadCall(handler, context, arguments)
+                function = partial(handler.function, context, **arguments)
+                thread = ThreadCall(handler.kind, function)
                 result, error = await thread.result
                 if error is not None:
                     raise error

@@ -76,6 +76,11 @@ def encode_result(result: Any) -> str:
     return text
 
 
+def encode_step(value: Any, what: str) -> str:
+    """The canonical JSON text of a step's arguments or result; a permanent error if it is none."""
+    return _encode_or(value, ValidationError, what)[1]
+
+
 def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[Any, str, int]:
     try:
         try:

@@ -91,6 +91,10 @@ class EngineConfig:
     """A job that waited this long is lifted one priority, and again after as long."""
     retention_seconds: float = 7 * 86400.0
     """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
+    max_steps: int = setting(10_000, least=1)
+    """Steps that one job records, at most."""
+    max_steps_bytes: int = setting(64 * 1024 * 1024, least=1)
+    """Bytes that the results of all steps of one job take, at most. A single one takes 1 MiB."""
     durable: bool = True
     """SQLite: every commit survives a power loss."""
     wait_aof: bool = False

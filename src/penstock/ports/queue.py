@@ -26,6 +26,7 @@ from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
 from penstock.ports.operators import OperableQueue
+from penstock.ports.steps import StepRow
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -177,6 +178,13 @@ class Progress(NamedTuple):
     """To append to its log; see `penstock.model.job_log`."""
 
 
+class StepWrite(NamedTuple):
+    """A step to store for a running job."""
+
+    lease: Lease
+    row: StepRow
+
+
 class Want(NamedTuple):
     """A process's request for jobs."""
 
@@ -307,6 +315,16 @@ class Member(Protocol):
         """Permits for requests made inside jobs, in one round trip."""
         ...
 
+    async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
+        """Store steps of running jobs in one transaction, each fenced by its lease; which were
+        stored. One that has no result counts attempts: it leaves a result that is there as it is,
+        and may be forgotten by a crash of the machine. Storing the same again does no harm."""
+        ...
+
+    async def drop_steps(self, lease: Lease, keys: Sequence[str]) -> bool:
+        """Delete steps of a running job; False, and nothing is deleted, if the lease is lost."""
+        ...
+
     async def probes(self) -> list[tuple[str, str]]:
         """Lanes in trouble that this process is to probe now: (lane, URL or host:port)."""
         ...
@@ -401,9 +419,14 @@ class JobQueue(OperableQueue, Protocol):
         cancels does so for a second; what is left then, or if it dies, `upkeep` does."""
         ...
 
-    async def redrive(self, where: JobFilter) -> list[str]:
-        """Queue matching dead letters again with fresh retries, history kept. Those of a log
-        that is stopped stay where they are."""
+    async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
+        """Queue matching dead letters again with fresh retries, history kept, and the records of
+        their steps too unless `from_scratch`. Those of a log that is stopped stay where they are.
+        """
+        ...
+
+    async def steps(self, job_id: str) -> list[StepRow]:
+        """The steps of a job, in the order in which they were begun."""
         ...
 
     async def discard(self, where: JobFilter) -> list[str]:

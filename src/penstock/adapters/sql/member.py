@@ -76,6 +76,18 @@ class SqlMember(QueueMember):
     async def probed(self, lane: str, ok: bool) -> None:
         await self._shared.change(lambda tx: lanes.note_probe(self._shared.lane_rows(tx), lane, ok))
 
+    async def drop_steps(self, lease: Lease, keys: Sequence[str]) -> bool:
+        fence = {"seq": lease.seq, "id": lease.id, "token": lease.token}
+        fence |= {"member": self._number, "member_id": self.id}
+
+        async def drop(tx: Sql) -> bool:
+            if await tx.one("lock_held", **fence) is None:
+                return False
+            await tx.execute("drop_steps", seq=lease.seq, keys=list(keys))
+            return True
+
+        return await self._shared.change(drop)
+
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
         return self._renewal.renew(status, holds)
 

@@ -21,6 +21,7 @@ from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
+from penstock.ports.steps import StepRow
 
 T = TypeVar("T")
 
@@ -105,8 +106,13 @@ class SqlQueue(ABC):
         while more:
             more = await self.change(selection.cancel_children) and runtime.monotonic() < until
 
-    async def redrive(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks(selection.redrive, where)
+    async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
+        change = selection.redrive_from_scratch if from_scratch else selection.redrive
+        return await self._in_chunks(change, where)
+
+    async def steps(self, job_id: str) -> list[StepRow]:
+        rows = await self.look(lambda tx: tx.fetch("steps_of", id=job_id), long=True)
+        return [StepRow(*row) for row in rows]
 
     async def discard(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.discard, where)
