@@ -54,4 +54,4 @@ def _stored(row: StepRow) -> str:
 
 def _read(key: str, value: str) -> StepRow:
     line, newline, result = value.partition("\n")
-    return StepRow(key, *json.loads(line), result if newline else None)
+    return StepRow._make((key, *json.loads(line), result if newline else None))

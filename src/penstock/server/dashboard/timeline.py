@@ -9,11 +9,11 @@ from penstock.model.job import Job, JobState
 
 WIDTH = 1000
 LEAST = 4
-"""Of WIDTH: a step that is shorter is drawn this wide."""
+"""Of WIDTH: a period that is shorter is drawn this wide."""
 
 
 @dataclass(slots=True, frozen=True)
-class Step:
+class Period:
     what: str
     """waited, or how the run ended: completed, retry, failed, lost, running ..."""
     begun: float
@@ -32,23 +32,23 @@ class Step:
         return self.what == "waited"
 
 
-def steps(job: Job, now: float) -> list[Step]:
+def periods(job: Job, now: float) -> list[Period]:
     """From its being enqueued to now, or to its end."""
-    found: list[Step] = []
+    found: list[Period] = []
     at = job.enqueued_at
 
-    def add(step: Step) -> None:
+    def add(period: Period) -> None:
         nonlocal at
-        if step.begun > at:
-            found.append(Step("waited", at, step.begun))
-        found.append(step)
-        at = step.ended
+        if period.begun > at:
+            found.append(Period("waited", at, period.begun))
+        found.append(period)
+        at = period.ended
 
     for record in job.history:
         ended = record["finished_at"]
         begun = record.get("started_at") or ended
         add(
-            Step(
+            Period(
                 record["outcome"],
                 begun,
                 ended,
@@ -60,25 +60,25 @@ def steps(job: Job, now: float) -> list[Step]:
         )
     begun = job.started_at
     if job.state is JobState.RUNNING and begun is not None and begun >= at:
-        add(Step("running", begun, now, job.attempts))
+        add(Period("running", begun, now, job.attempts))
     elif job.state is JobState.COMPLETED and begun is not None:
-        add(Step("completed", begun, job.finished_at or begun, job.attempts))
+        add(Period("completed", begun, job.finished_at or begun, job.attempts))
     elif not job.state.finished:
-        found.append(Step("waited", at, now))
+        found.append(Period("waited", at, now))
     elif job.state is JobState.CANCELLED and job.finished_at is not None:
-        add(Step("cancelled", job.finished_at, job.finished_at))
+        add(Period("cancelled", job.finished_at, job.finished_at))
     return found
 
 
-def bars(found: list[Step]) -> list[tuple[str, float, float]]:
+def bars(found: list[Period]) -> list[tuple[str, float, float]]:
     """For the picture: what, where it begins and how wide it is, of WIDTH."""
-    total = sum(step.seconds for step in found)
+    total = sum(period.seconds for period in found)
     if not total:
         return []
     drawn, at = [], 0.0
-    for step in found:
-        wide = WIDTH * step.seconds / total
-        kind = "waited" if step.waited else step.what.replace(" ", "-")
+    for period in found:
+        wide = WIDTH * period.seconds / total
+        kind = "waited" if period.waited else period.what.replace(" ", "-")
         drawn.append((kind, round(min(at, WIDTH - LEAST), 1), round(max(LEAST, wide), 1)))
         at += wide
     return drawn

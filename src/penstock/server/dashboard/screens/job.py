@@ -17,7 +17,7 @@ from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
-from penstock.server.dashboard.timeline import WIDTH, bars, steps
+from penstock.server.dashboard.timeline import WIDTH, bars, periods
 
 routes = router()
 
@@ -39,10 +39,10 @@ async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
     found = hidden_job(
         await visit.tenant_view.job(job_id), visit.tenant_view.app.config.logging.hidden_names
     )
-    life = steps(found, visit.tenant_view.app.queue.now())
+    life = periods(found, visit.tenant_view.app.queue.now())
     return {
         "job": found,
-        "steps": life,
+        "periods": life,
         "bars": bars(life),
         "width": WIDTH,
         "repeatable": not found.kind.startswith(tuple(RESERVED)),
