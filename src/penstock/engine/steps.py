@@ -53,7 +53,8 @@ class RunSteps:
         self._calls: dict[tuple[str, str], count[int]] = {}
         self._known: dict[str, StepRow] = {}
         """What is stored of the job's steps, by key."""
-        self._under_way: set[str] = set()
+        self._keys: set[str] = set()
+        """Keys of the steps that are stored or under way: what counts toward `max_steps`."""
         self._seen: set[str] = set()
         """Keys of the steps that this run has called."""
         self._bytes = 0
@@ -95,19 +96,20 @@ class RunSteps:
         if call.strict and known is None:
             self._refuse_mismatch(call)
         limit = self._recorder.settings.max_steps
-        if known is None and len(self._known.keys() | self._under_way) >= limit:
+        if known is None and len(self._keys) >= limit:
             raise StepLimit(
                 f"step {call.name!r} is one too many: a job records at most {limit:,} steps "
                 "(setting max_steps); let child jobs do a part of the work"
             )
-        self._under_way.add(key)
+        self._keys.add(key)
         token = current_key.set(key)
         try:
             with tracing.span(f"step {call.name}"):
                 return await self._attempt(call, 0 if known is None else known.attempts, invoke)
         finally:
             current_key.reset(token)
-            self._under_way.discard(key)
+            if key not in self._known:
+                self._keys.discard(key)
 
     async def _load(self, name: str) -> None:
         """Read the records of earlier runs, once for all steps that wait for it."""
@@ -123,6 +125,7 @@ class RunSteps:
             if old and not await run.member.drop_steps(run.lease, old):
                 raise LeaseLost(run.lease.id, name)
             self._known = {row.key: row for row in rows if row.version == version}
+            self._keys.update(self._known)
             self._bytes = sum(_size(row) for row in self._known.values())
             self._loaded = True
         finally:
