@@ -21,6 +21,7 @@ from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
 from penstock.engine.scope_provider import RequestScopes
+from penstock.engine.step_call import check_name
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
     ConfigError,
@@ -34,6 +35,7 @@ from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
+from penstock.model.payload import encode_signal
 from penstock.model.step import Step
 from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
 from penstock.ports.steps import shown
@@ -292,6 +294,17 @@ class Penstock(Operations):
         if job_id not in jobs:
             raise JobNotFound(job_id)
         return jobs[job_id]
+
+    async def signal(
+        self, job_id: str, name: str, payload: Any = None, *, key: str | None = None
+    ) -> bool:
+        """Tell a job something that it waits for, or will wait for, with `ctx.wait_for`. Once this
+        returns it is never lost. The same `key` is the same signal: False if the job has got it
+        before. Raises JobNotFound, and JobEnded for a job that has finished."""
+        check_name("signal", name)
+        if key is not None:
+            check_name("signal's key", key)
+        return await self.queue.signal(job_id, name, encode_signal(payload), key)
 
     async def steps(self, job_id: str) -> list[Step]:
         """The steps that a job has recorded or begun, in that order. Raises JobNotFound."""

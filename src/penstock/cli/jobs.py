@@ -1,4 +1,4 @@
-"""`penstock jobs`: list, show, cancel, rerun, watch."""
+"""`penstock jobs`: list, show, cancel, rerun, signal, watch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.model.step import Step
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
-group = new_group("List, show, cancel, watch and rerun jobs.")
+group = new_group("List, show, cancel, signal, watch and rerun jobs.")
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id, or its beginning or end.")]
 JobsArgument = Annotated[
@@ -173,6 +173,31 @@ def rerun(*, job_id: JobArgument, session: Session) -> None:
         old = run(app.get(whole))
         job = run(TenantView(app, old.tenant).rerun(whole))
     session.show(job, job.id)
+
+
+@group.command("signal")
+def signal(
+    *,
+    job_id: JobArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name it waits for.")],
+    payload: Annotated[
+        str, typer.Argument(metavar="JSON", help="What it is told; null unless given.")
+    ] = "null",
+    key: str | None = option("KEY", "The same key is the same signal."),
+    session: Session,
+) -> None:
+    """Tell a job what it waits for with ctx.wait_for, or will wait for.
+
+    A job that has finished takes no signals.
+    """
+    from penstock.text.json_text import value_of
+    from penstock.wire.jobs import SignalStored
+
+    told = value_of(payload, "the payload")
+    with session.opened() as (app, run):
+        [whole] = run(whole_ids(app, [job_id]))
+        stored = run(app.signal(whole, name, told, key=key))
+    session.show(SignalStored(stored), "sent" if stored else "sent before: it has this key")
 
 
 @group.command("watch")

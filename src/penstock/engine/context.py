@@ -9,6 +9,7 @@ from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
+    Coroutine,
     Generator,
     Iterable,
     Iterator,
@@ -37,6 +38,7 @@ from penstock.engine.settler import Settler
 from penstock.engine.step_call import current_key, invoke_here, run_in_thread, wait_for
 from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.steps import RunSteps
+from penstock.engine.waits import RunWaits
 from penstock.errors import PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
@@ -253,15 +255,47 @@ class JobContext(Generic[State]):
         What raises is not recorded. LeaseLost if this run holds its job no more; StepLimit and
         ResultTooLarge for what is too much to be recorded.
         """
-        services, run = self._services, self._run
-        if self._steps is None:
-            handler = services.handlers[run.lease.kind]
-            self._steps = RunSteps(run, handler, services.steps, lambda: self.lanes)
-        steps = self._steps
+        services, run, steps = self._services, self._run, self._run_steps()
         call = steps.begin(name, function, args, lane, retries, timeout, strict)
         if self._on_loop():
             return steps.run(call, partial(invoke_here, call))
         return run_in_thread(call, run, services.loop, partial(steps.run, call))
+
+    def sleep(self, seconds: float) -> Any:
+        """`await ctx.sleep(3600)`: go on after so many seconds, counted from when the job first
+        came here. In a sync handler without `await`.
+
+        For more than a second the job gives up its worker and its lease: the handler is unwound by
+        `Suspended`, a BaseException, and begins again at its first line when it is time, with its
+        records. No attempt is counted. Where other steps, requests or waits of the run are under
+        way, the job waits as it does for other jobs, without a worker.
+        """
+        waits = self._waits()
+        call = waits.begin_sleep(seconds)
+        return self._here(waits.sleep(call, seconds))
+
+    def wait_for(self, name: str, *, timeout: float | None = None) -> Any:
+        """`await ctx.wait_for("approved", timeout=86_400)`: the payload of the next signal of that
+        name (`app.signal`) that this job has not taken yet; None after `timeout` seconds. Either is
+        recorded. The job gives up its worker and lease meanwhile, as for `sleep`."""
+        waits = self._waits()
+        call = waits.begin_wait_for(name, timeout)
+        return self._here(waits.wait_for(call, name, timeout))
+
+    def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
+        return wait if self._on_loop() else wait_for(self._run, self._services.loop, wait)
+
+    def _waits(self) -> RunWaits:
+        services = self._services
+        poll_seconds = services.steps.settings.poll_seconds
+        return RunWaits(self._run, self._run_steps(), services.parking, poll_seconds)
+
+    def _run_steps(self) -> RunSteps:
+        if self._steps is None:
+            services, run = self._services, self._run
+            handler = services.handlers[run.lease.kind]
+            self._steps = RunSteps(run, handler, services.steps, lambda: self.lanes)
+        return self._steps
 
     @property
     def step_key(self) -> str:

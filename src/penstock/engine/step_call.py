@@ -52,10 +52,17 @@ class StepCall:
         return self.function(*self.arguments)
 
 
+def check_name(what: str, name: Any) -> None:
+    """ValidationError if a step or signal cannot be called so."""
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_LIMIT or not name.isprintable():
+        raise ValidationError(
+            f"the name of a {what} is up to {NAME_LIMIT} characters, not {name!r}"
+        )
+
+
 def check_options(name: Any, function: Any, retries: Any, timeout: Any) -> None:
     """ValidationError if they are no options of a step."""
-    if not isinstance(name, str) or not 0 < len(name) <= NAME_LIMIT or not name.isprintable():
-        raise ValidationError(f"the name of a step is up to {NAME_LIMIT} characters, not {name!r}")
+    check_name("step", name)
     if not callable(function):
         raise ValidationError(f"step {name!r} needs a function to call, not {function!r}")
     if not isinstance(retries, int) or not 0 <= retries <= 1000:

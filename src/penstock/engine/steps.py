@@ -29,10 +29,11 @@ from penstock.errors import (
     RunLater,
     StepLimit,
     StepMismatch,
+    SuspensionSwallowed,
     is_permanent,
 )
 from penstock.model.payload import encode_step
-from penstock.model.step import STEP_RESULT_LIMIT, step_key
+from penstock.model.step import STEP_RESULT_LIMIT, short_hash, step_key
 from penstock.ports.steps import StepRow
 from penstock.telemetry import tracing
 
@@ -58,6 +59,8 @@ class RunSteps:
         self._seen: set[str] = set()
         """Keys of the steps that this run has called."""
         self._bytes = 0
+        self._open = 0
+        """Steps and waits that were called and have not ended."""
         # The first claim of a job has token 1. Nobody can have recorded anything before it.
         self._loaded = run.lease.token == 1
         self._loading: asyncio.Task[None] | None = None
@@ -80,16 +83,61 @@ class RunSteps:
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
         key = step_key(name, hashed, occurrence)
         self._seen.add(key)
+        self._open += 1
         return StepCall(
             name, function, arguments, hashed, occurrence, key, lane, retries, timeout, strict
         )
 
+    def begin_wait(self, name: str, seconds: float | None) -> StepCall:
+        """The same for a wait, which calls no function."""
+        # No step has such a hash: what they hash is a list.
+        hashed = short_hash(f"wait {seconds!r}")
+        occurrence = next(self._calls.setdefault((name, hashed), count(1)))
+        key = step_key(name, hashed, occurrence)
+        self._open += 1
+        return StepCall(name, _nothing, (), hashed, occurrence, key, None, 0, None, False)
+
+    @asynccontextmanager
+    async def waiting(self, name: str) -> AsyncIterator[None]:
+        """For as long as a wait lasts; what is known of it has been loaded."""
+        try:
+            await self._ready(name)
+            yield
+        finally:
+            self._open -= 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing is under way but the wait that asks."""
+        return self._open == 1
+
+    def known(self, key: str) -> StepRow | None:
+        """What is stored of a step or wait."""
+        return self._known.get(key)
+
+    def note(self, row: StepRow) -> None:
+        """It was stored."""
+        self._known[row.key] = row
+        self._keys.add(row.key)
+
     async def run(self, call: StepCall, invoke: Invoke) -> Any:
         """What the step came to: from its record, else by calling its function."""
+        try:
+            await self._ready(call.name)
+            return await self._step(call, invoke)
+        finally:
+            self._open -= 1
+
+    async def _ready(self, name: str) -> None:
+        """Load what earlier runs have recorded. An error where this run cannot record any more."""
+        if self._run.suspended is not None:
+            raise SuspensionSwallowed
         if self._run.ended is not None or self._run.interrupted is Interrupt.LEASE_LOST:
-            raise LeaseLost(self._run.lease.id, call.name)  # before it is paid for
+            raise LeaseLost(self._run.lease.id, name)  # before it is paid for
         if not self._loaded:
-            await self._load(call.name)
+            await self._load(name)
+
+    async def _step(self, call: StepCall, invoke: Invoke) -> Any:
         key, known = call.key, self._known.get(call.key)
         if known is not None and known.result is not None:
             return json.loads(known.result)
@@ -146,20 +194,20 @@ class RunSteps:
         now = self._run.member.now
         while True:
             attempts += 1
-            row = self._row(call, attempts, now())
+            row = self.row(call, attempts, now())
             if call.counted:
-                await self._write(row)
+                await self.write(row)
             try:
                 async with self._in_lane(call):
                     row = row._replace(started_at=now())
                     value = await self._in_time(call, invoke)
             except NOT_ATTEMPTS:
                 if call.counted:
-                    await self._write(row._replace(attempts=attempts - 1))
+                    await self.write(row._replace(attempts=attempts - 1))
                 raise
             except Exception as error:
                 if not call.counted:
-                    await self._write(row)
+                    await self.write(row)
                 if attempts >= last or is_permanent(error, self._handler.permanent):
                     raise
                 settings = self._recorder.settings
@@ -202,11 +250,12 @@ class RunSteps:
                 "bytes (setting max_steps_bytes); store them elsewhere and return references"
             )
         self._bytes += size
-        await self._write(row._replace(finished_at=self._run.member.now(), result=text))
+        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
         # As a rerun gets it: a tuple has become a list the first time, too.
         return json.loads(text)
 
-    def _row(self, call: StepCall, attempts: int, started_at: float) -> StepRow:
+    def row(self, call: StepCall, attempts: int, started_at: float) -> StepRow:
+        """A row for a call, without a result."""
         return StepRow(
             call.key,
             call.name,
@@ -218,10 +267,15 @@ class RunSteps:
             started_at,
         )
 
-    async def _write(self, row: StepRow) -> None:
+    async def write(self, row: StepRow) -> None:
+        """Store a row; LeaseLost if that is not possible any more."""
         if not await self._recorder.write(self._run, row):
             raise LeaseLost(self._run.lease.id, row.name)
-        self._known[row.key] = row
+        self.note(row)
+
+
+def _nothing() -> None:
+    """Stands for the function of a wait."""
 
 
 def _size(row: StepRow) -> int:

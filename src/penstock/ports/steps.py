@@ -25,6 +25,33 @@ class StepRow(NamedTuple):
     """JSON text."""
 
 
+SIGNAL_LIMIT = 10_000
+"""Signals that one job gets, at most."""
+
+
+class Consumed(NamedTuple):
+    """What a wait for a signal has found."""
+
+    held: bool
+    """False: the lease is lost."""
+    payload: str | None
+    """JSON text; None: there is no signal yet."""
+
+
+def signal_wait(name: str) -> str:
+    """What a queued job that waits for a signal has in place of the lane it waits for. No lane has
+    a newline in its name."""
+    return f"signal\n{name}"
+
+
+SIGNAL_REASON = "the signal "
+
+
+def signal_reason(name: str) -> str:
+    """What a queued job says that it waits for."""
+    return f"{SIGNAL_REASON}{name!r}"
+
+
 def shown(row: StepRow) -> Step:
     """The step as people and programs are given it."""
     return Step(

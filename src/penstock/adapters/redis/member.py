@@ -31,6 +31,7 @@ from penstock.ports.queue import (
     StepWrite,
     Want,
 )
+from penstock.ports.steps import Consumed, StepRow
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
@@ -213,6 +214,14 @@ class RedisMember(QueueMember):
         if any(row.result is not None for _, row in writes):
             await self._queue.synced()
         return [bool(one) for one in reply]
+
+    async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
+        ask = {"member": self._number, "member_id": self.id, "lease": steps.lease_ask(lease)}
+        ask |= {"name": name, "key": row.key}
+        held, *payload = await self._connections.call("consume", ask, steps.line_of(row))
+        if payload:
+            await self._queue.synced()
+        return Consumed(bool(held), payload[0] if payload else None)
 
     async def drop_steps(self, lease: Lease, keys: Sequence[str]) -> bool:
         ask = {"member": self._number, "member_id": self.id, "lease": steps.lease_ask(lease)}

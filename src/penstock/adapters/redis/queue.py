@@ -21,7 +21,16 @@ from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.sql.job_rows import new_job
-from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded, QueueUnavailable
+from penstock.errors import (
+    ConfigError,
+    JobEnded,
+    JobNotFound,
+    KeyConflict,
+    LogStopped,
+    ParentEnded,
+    QueueUnavailable,
+    SignalLimit,
+)
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState, own_limits
 from penstock.model.change import Change
@@ -39,7 +48,7 @@ from penstock.ports.queue import (
     Stopped,
     Topic,
 )
-from penstock.ports.steps import StepRow
+from penstock.ports.steps import SIGNAL_LIMIT, StepRow, signal_wait
 
 logger = logging.getLogger("penstock.redis")
 
@@ -235,6 +244,22 @@ class RedisQueue:
     async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
         also = {"from_scratch": from_scratch}
         return await self._in_chunks("redrive", where, [JobState.FAILED], also)
+
+    async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
+        ask = {"id": job_id, "name": name, "key": key, "limit": SIGNAL_LIMIT}
+        ask["waits"] = signal_wait(name)
+        outcome, *reply = await self.connections.call("signal", ask, payload)
+        match outcome:
+            case "unknown":
+                raise JobNotFound(job_id)
+            case "finished":
+                raise JobEnded(job_id, *reply)
+            case "full":
+                raise SignalLimit(
+                    f"job {job_id} has got {SIGNAL_LIMIT:,} signals, and takes no more"
+                )
+        await self.synced()
+        return bool(outcome == "stored")
 
     async def steps(self, job_id: str) -> list[StepRow]:
         return await steps.read(self.connections, job_id)

@@ -47,8 +47,13 @@ async def read(connections: Connections, job_id: str) -> list[StepRow]:
     return sorted(found.values(), key=lambda row: [getattr(row, name) for name in order])
 
 
+def line_of(row: StepRow) -> str:
+    """All of a step but its key and its result."""
+    return json.dumps(row[1:-1])
+
+
 def _stored(row: StepRow) -> str:
-    line = json.dumps(row[1:-1])
+    line = line_of(row)
     return line if row.result is None else f"{line}\n{row.result}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock import runtime
-from penstock.adapters.sql import lanes, selection, stop
+from penstock.adapters.sql import lanes, selection, signals, stop
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
@@ -109,6 +109,9 @@ class SqlQueue(ABC):
     async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
         change = selection.redrive_from_scratch if from_scratch else selection.redrive
         return await self._in_chunks(change, where)
+
+    async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
+        return await self.change(lambda tx: signals.signal(tx, job_id, name, payload, key))
 
     async def steps(self, job_id: str) -> list[StepRow]:
         rows = await self.look(lambda tx: tx.fetch("steps_of", id=job_id), long=True)

@@ -113,6 +113,7 @@ async def redrive(tx: Sql, where: JobFilter, *, from_scratch: bool = False) -> l
     await tx.execute("redrive_jobs", seqs=seqs, now=tx.now, **history)
     if from_scratch:
         await tx.execute("drop_all_steps", seqs=seqs)
+        await tx.execute("untake_all_signals", seqs=seqs)
     if rows:
         tx.wake(Topic.READY)
     return await announce(tx, rows, "redriven")
