@@ -164,11 +164,11 @@ class Settlement(NamedTuple):
     traceback: str | None = None
     waits_lane: str | None = None
     """The lane, not its own, that the job waits for: it is queued when that lane recovers."""
-    signal: str | None = None
-    """The signal that a suspended job waits for: it is due at once if that has come."""
     report: Report | None = None
     """For a job in a lane. Where the failure turns out to be the lane's, the outcome is not the
     one given: the job goes back to its line with its attempt."""
+    signal: str | None = None
+    """The signal that a suspended job waits for: it is due at once if that has come."""
 
 
 class Progress(NamedTuple):

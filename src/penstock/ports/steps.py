@@ -30,7 +30,7 @@ SIGNAL_LIMIT = 10_000
 
 
 class Consumed(NamedTuple):
-    """What a wait for a signal has found."""
+    """The outcome of a look for a signal."""
 
     held: bool
     """False: the lease is lost."""

@@ -1,4 +1,4 @@
-"""`penstock jobs show --steps` and `penstock dead-letters redrive --from-scratch`."""
+"""`penstock jobs show --steps`, `jobs signal` and `dead-letters redrive --from-scratch`."""
 
 import pytest
 
@@ -68,3 +68,16 @@ def test_redrive_from_scratch_drops_the_steps(cli: Cli, dead: str) -> None:
     app = Penstock(cli.url, durable=False)
     cli("dead-letters", "redrive", dead, "--from-scratch")
     assert cli.call(app.steps(dead), app) == []
+
+
+def test_signal_tells_a_job_once_for_a_key(cli: Cli) -> None:
+    job_id = cli.enqueue("anything")
+    told = ("jobs", "signal", job_id[-8:], "approved", '{"by": "ops"}', "--key", "k")
+
+    assert cli(*told).out == "sent\n"
+    assert cli(*told, "--json").json == {"stored": False}
+    assert "is not JSON" in cli("jobs", "signal", job_id, "approved", "{", code=2).err
+
+
+def test_a_finished_job_takes_no_signals(cli: Cli, dead: str) -> None:
+    assert "is failed, and takes no signals" in cli("jobs", "signal", dead, "go", code=1).err

@@ -160,7 +160,7 @@ async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer
 async def signal(
     request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
 ) -> Response:
-    """Tell a job what it waits for with `ctx.wait_for`, or will wait for; 409 if it has finished."""
+    """Send a job a signal, for which it waits with `ctx.wait_for` or will. 409 if it has ended."""
     sent, body = await json_body(request, SignalBody)
 
     async def make(made: str) -> Response:
