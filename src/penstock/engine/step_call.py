@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import queue
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from penstock import runtime
 from penstock.engine.run import Run
 from penstock.engine.thread_call import ThreadCall
 from penstock.errors import ValidationError
@@ -101,7 +101,7 @@ def run_in_thread(
     thread, where its handler's connections and the like belong; all else is the event loop's."""
     if is_async(call.function):
         return wait_for(run, loop, step(partial(invoke_here, call)))
-    asked: queue.SimpleQueue[asyncio.Future[Any] | None] = queue.SimpleQueue()
+    asked = runtime.thread_queue()
 
     async def invoke() -> Any:
         answer: asyncio.Future[Any] = loop.create_future()

@@ -34,6 +34,8 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "FetchError": ("said", 400),
     "TooSlow": (5,),
     "DamagedRow": (),
+    "LeaseLost": ("job", "step"),
+    "StepMismatch": ("step", 1),
     "RunLater": (1.0,),
 }
 
