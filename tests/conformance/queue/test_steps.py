@@ -1,9 +1,11 @@
 """Steps: recorded under a lease that stands, and kept for as long as their job."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
+from penstock import JobContext, Penstock
 from penstock.ports.queue import JobQueue, Lease, Member, StepWrite
 from penstock.ports.steps import StepRow
 from tests.conformance.support import (
@@ -22,6 +24,7 @@ from tests.conformance.support import (
     retry,
     settle,
 )
+from tests.support.waiting import PATIENCE
 
 
 def row(key: str, result: str | None = '"done"', **changes: object) -> StepRow:
@@ -220,3 +223,30 @@ async def test_a_result_of_one_mebibyte_is_stored(queue: JobQueue, member: Membe
 
     (stored,) = await queue.steps(lease.id)
     assert stored.result == text
+
+
+async def test_a_handler_goes_on_from_its_records(queue: JobQueue) -> None:
+    called: list[int] = []
+
+    async def double(n: int) -> int:
+        called.append(n)
+        return 2 * n
+
+    app = Penstock("sqlite:///not-used.db", retry_base_seconds=0.01).on_queue(queue)
+
+    @app.job(KIND)
+    async def handler(ctx: JobContext) -> list[int]:
+        found = await asyncio.gather(*(ctx.step("double", double, n, retries=1) for n in range(9)))
+        if ctx.attempt == 1:
+            raise ConnectionError("all of them are recorded")
+        return list(found)
+
+    orchestrator = app.orchestrator()
+    await orchestrator.start()
+    try:
+        job = await app.enqueue(KIND)
+        assert await app.result(job.id, timeout=PATIENCE) == [2 * n for n in range(9)]
+    finally:
+        await orchestrator.stop()
+    assert sorted(called) == list(range(9))
+    assert {step.attempts for step in await app.steps(job.id)} == {1}
