@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from penstock import JobContext, Penstock
+from penstock.engine import waits
 from penstock.errors import JobEnded, JobNotFound
 from penstock.model.job import JobState
 from penstock.ports.queue import JobQueue, Lease, Member, Outcome, Settlement, StepWrite
@@ -19,7 +21,9 @@ from tests.conformance.support import (
     handed_back,
     one,
     settle,
+    until,
 )
+from tests.support.waiting import PATIENCE
 
 FAR = 1e10
 
@@ -241,3 +245,30 @@ async def test_a_log_is_told_of_a_suspension(queue: JobQueue, member: Member) ->
 
     change = (await queue.changes("default", "paper", 0, 10))[-1]
     assert (change.what, change.data["run_at"]) == ("suspended", FAR)
+
+
+async def test_a_handler_sleeps_and_waits(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waits, "SHORT_SECONDS", 0.0)
+    app = Penstock("sqlite:///not-used.db").on_queue(queue)
+    begun: list[int] = []
+
+    @app.job("work")
+    async def handler(ctx: JobContext) -> object:
+        begun.append(ctx.attempt)
+        await ctx.sleep(0.05)
+        assert await ctx.wait_for("never", timeout=0.05) is None
+        return await ctx.wait_for("go")
+
+    async def waiting() -> bool:
+        return (await app.get(job.id)).waiting_for == "the signal 'go'"
+
+    orchestrator = app.orchestrator()
+    await orchestrator.start()
+    try:
+        job = await app.enqueue("work")
+        await until(waiting, "the job to wait for its signal")
+        assert await app.signal(job.id, "go", {"n": 1})
+        assert await app.result(job.id, timeout=PATIENCE) == {"n": 1}
+    finally:
+        await orchestrator.stop()
+    assert set(begun) == {1}  # however often it was unwound
