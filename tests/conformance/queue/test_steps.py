@@ -232,7 +232,9 @@ async def test_a_handler_goes_on_from_its_records(queue: JobQueue) -> None:
         called.append(n)
         return 2 * n
 
-    app = Penstock("sqlite:///not-used.db", retry_base_seconds=0.01).on_queue(queue)
+    app = Penstock("sqlite:///not-used.db", retry_base_seconds=0.01, lease_seconds=600.0).on_queue(
+        queue
+    )
 
     @app.job(KIND)
     async def handler(ctx: JobContext) -> list[int]:

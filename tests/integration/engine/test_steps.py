@@ -13,6 +13,8 @@ from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
 SOON = 60.0
+LONG = 600.0
+"""A lease that a machine which stands still does not cost a run: calls are counted here."""
 
 
 class Work:
@@ -42,7 +44,7 @@ def work() -> Work:
 
 
 async def test_a_rerun_takes_the_records(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     @app.job("sum")
     async def total(ctx: JobContext) -> list[int]:
@@ -67,7 +69,7 @@ async def test_a_rerun_takes_the_records(farm: Farm, work: Work) -> None:
 
 
 async def test_a_step_that_was_not_recorded_is_done_again(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     @app.job("fragile")
     async def fragile(ctx: JobContext) -> int:
@@ -91,7 +93,7 @@ async def test_a_step_that_was_not_recorded_is_done_again(farm: Farm, work: Work
 
 
 async def test_a_step_is_its_name_its_arguments_and_their_count(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     async def next_call(n: int) -> list[int]:
         work.calls[n] += 1
@@ -117,7 +119,7 @@ async def test_a_step_is_its_name_its_arguments_and_their_count(farm: Farm, work
 async def test_a_record_of_other_arguments_is_not_used(
     farm: Farm, work: Work, strict: bool
 ) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     @app.job("changing", max_retries=1)
     async def changing(ctx: JobContext) -> int:
@@ -141,7 +143,7 @@ async def test_a_record_of_other_arguments_is_not_used(
 async def test_strict_steps_of_one_name_do_not_take_each_other_for_changed(
     farm: Farm, work: Work
 ) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     async def fails_once(n: int) -> int:
         work.calls[n] += 1
@@ -165,7 +167,7 @@ async def test_strict_steps_of_one_name_do_not_take_each_other_for_changed(
 
 
 async def test_retries_are_spent_in_place(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     async def third_time(limit: int) -> int:
         work.calls["tries"] += 1
@@ -186,7 +188,7 @@ async def test_retries_are_spent_in_place(farm: Farm, work: Work) -> None:
 
 
 async def test_retries_are_not_reset_when_the_run_is_cut_off(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     under_way = asyncio.Event()
 
     async def hangs_the_second_time() -> None:
@@ -215,7 +217,7 @@ async def test_retries_are_not_reset_when_the_run_is_cut_off(farm: Farm, work: W
 
 
 async def test_a_permanent_error_is_not_retried(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     async def refuses() -> None:
         work.calls["tries"] += 1
@@ -232,7 +234,7 @@ async def test_a_permanent_error_is_not_retried(farm: Farm, work: Work) -> None:
 
 
 async def test_a_step_that_takes_too_long_is_cut_off(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     async def hangs_first() -> str:
         work.calls["tries"] += 1
@@ -257,7 +259,7 @@ async def test_a_step_that_takes_too_long_is_cut_off(farm: Farm, work: Work) -> 
 
 
 async def test_a_result_is_the_same_from_the_function_and_from_its_record(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     seen: list[Any] = []
 
     async def loose() -> Any:
@@ -275,7 +277,7 @@ async def test_a_result_is_the_same_from_the_function_and_from_its_record(farm: 
 
 
 async def test_steps_of_a_sync_handler(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     threads: list[tuple[int, int]] = []
 
     @app.job("sync")
@@ -307,7 +309,7 @@ async def test_steps_of_a_sync_handler(farm: Farm, work: Work) -> None:
 async def test_a_failing_step_of_a_sync_handler_is_retried_and_raised(
     farm: Farm, work: Work
 ) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     def fails() -> None:
         work.calls["tries"] += 1
@@ -327,7 +329,7 @@ async def test_a_failing_step_of_a_sync_handler_is_retried_and_raised(
 
 
 async def test_the_key_of_a_step_is_the_same_in_every_run(farm: Farm, work: Work) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     @app.job("pay")
     async def pay(ctx: JobContext) -> None:
@@ -358,7 +360,9 @@ async def test_the_key_of_a_step_is_the_same_in_every_run(farm: Farm, work: Work
 async def test_a_step_in_a_lane_takes_a_permit_and_its_record_takes_none(
     farm: Farm, work: Work
 ) -> None:
-    app = farm.bare(lanes={"model": {"requests_per_day": 2, "min_interval_seconds": 0.0}})
+    app = farm.bare(
+        lease_seconds=LONG, lanes={"model": {"requests_per_day": 2, "min_interval_seconds": 0.0}}
+    )
 
     @app.job("ask", max_retries=1)
     async def ask(ctx: JobContext) -> list[int]:
@@ -380,7 +384,7 @@ async def test_another_version_discards_what_was_recorded(farm: Farm, work: Work
     under_way = asyncio.Event()
     # The last but one finds records of its own version, and uses them.
     for version in (None, 1, 2, 2, "three"):
-        app = farm.bare(retry_base_seconds=600.0)
+        app = farm.bare(lease_seconds=LONG, retry_base_seconds=600.0)
 
         @app.job("versioned", version=version, max_retries=9, backoff=0.0)
         async def versioned(ctx: JobContext, version: str | int | None = version) -> None:
@@ -404,7 +408,7 @@ async def test_another_version_discards_what_was_recorded(farm: Farm, work: Work
 
 
 async def test_too_many_steps_are_refused(farm: Farm, work: Work) -> None:
-    app = farm.bare(max_steps=3)
+    app = farm.bare(lease_seconds=LONG, max_steps=3)
 
     @app.job("greedy")
     async def greedy(ctx: JobContext, count: int) -> None:
@@ -422,7 +426,7 @@ async def test_too_many_steps_are_refused(farm: Farm, work: Work) -> None:
 
 
 async def test_results_that_take_too_much_are_refused(farm: Farm) -> None:
-    app = farm.bare(max_steps_bytes=1000)
+    app = farm.bare(lease_seconds=LONG, max_steps_bytes=1000)
 
     @app.job("large")
     async def large(ctx: JobContext, size: int, times: int) -> None:
@@ -445,7 +449,7 @@ async def test_results_that_take_too_much_are_refused(farm: Farm) -> None:
 
 
 async def test_what_is_not_json_is_refused(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     async def nothing(value: Any = None) -> Any:
         return object()
@@ -468,7 +472,7 @@ async def test_what_is_not_json_is_refused(farm: Farm) -> None:
 async def test_jobs_without_steps_and_first_runs_load_nothing(
     farm: Farm, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     @app.job("without")
     async def without(ctx: JobContext) -> int:
@@ -493,7 +497,7 @@ async def test_jobs_without_steps_and_first_runs_load_nothing(
 async def test_a_thread_that_outlives_its_run_learns_it_at_its_next_step(
     farm: Farm, work: Work
 ) -> None:
-    app = farm.bare(max_workers=2)
+    app = farm.bare(lease_seconds=LONG, max_workers=2)
     settled = threading.Event()
     raised: list[str] = []
 
