@@ -249,7 +249,7 @@ async def test_a_log_is_told_of_a_suspension(queue: JobQueue, member: Member) ->
 
 async def test_a_handler_sleeps_and_waits(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waits, "SHORT_SECONDS", 0.0)
-    app = Penstock("sqlite:///not-used.db").on_queue(queue)
+    app = Penstock("sqlite:///not-used.db", lease_seconds=600.0).on_queue(queue)
     begun: list[int] = []
 
     @app.job("work")

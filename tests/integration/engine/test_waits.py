@@ -34,7 +34,7 @@ async def waits_for(app: Penstock, job: Job, what: str) -> Job:
 
 
 async def test_a_job_sleeps_and_goes_on_with_its_records(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     begun: list[int] = []
     called: list[str] = []
 
@@ -60,7 +60,7 @@ async def test_a_job_sleeps_and_goes_on_with_its_records(farm: Farm) -> None:
 
 
 async def test_a_sleep_that_is_over_is_not_slept_again(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     begun: list[int] = []
 
     @app.job("nap")
@@ -78,7 +78,7 @@ async def test_a_sleep_that_is_over_is_not_slept_again(farm: Farm) -> None:
 
 
 async def test_sleeping_and_waiting_jobs_occupy_no_worker(farm: Farm) -> None:
-    app = farm.bare(max_workers=1)
+    app = farm.bare(lease_seconds=LONG, max_workers=1)
 
     @app.job("sleeper")
     async def sleeper(ctx: JobContext) -> None:
@@ -107,7 +107,7 @@ async def test_sleeping_and_waiting_jobs_occupy_no_worker(farm: Farm) -> None:
 
 
 async def test_a_signal_that_comes_first_is_kept_and_each_is_taken_once(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     @app.job("waiter")
     async def waiter(ctx: JobContext) -> list[Any]:
@@ -126,7 +126,7 @@ async def test_a_signal_that_comes_first_is_kept_and_each_is_taken_once(farm: Fa
 
 
 async def test_a_wait_that_timed_out_stays_so(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     seen: list[Any] = []
 
     @app.job("waiter")
@@ -144,7 +144,7 @@ async def test_a_wait_that_timed_out_stays_so(farm: Farm) -> None:
 
 
 async def test_a_waiting_job_outlives_its_process(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     begun: list[int] = []
 
     @app.job("waiter")
@@ -164,7 +164,7 @@ async def test_a_waiting_job_outlives_its_process(farm: Farm) -> None:
 
 
 async def test_a_suspension_runs_finally_and_passes_through_task_groups(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     cleaned: list[str] = []
 
     @app.job("tidy")
@@ -189,7 +189,7 @@ async def test_a_suspension_runs_finally_and_passes_through_task_groups(farm: Fa
 
 @pytest.mark.parametrize("then", ["returns", "steps"])
 async def test_swallowing_a_suspension_is_told(farm: Farm, then: str) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     caught: list[type[BaseException]] = []
 
@@ -213,7 +213,7 @@ async def test_swallowing_a_suspension_is_told(farm: Farm, then: str) -> None:
 
 
 async def test_a_job_with_a_step_under_way_is_parked_instead(farm: Farm) -> None:
-    app = farm.bare(poll_seconds=0.02)
+    app = farm.bare(lease_seconds=LONG, poll_seconds=0.02)
     begun: list[int] = []
     asleep = asyncio.Event()
 
@@ -237,7 +237,7 @@ async def test_a_job_with_a_step_under_way_is_parked_instead(farm: Farm) -> None
 
 
 async def test_a_sync_handler_sleeps_and_waits(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
     begun: list[int] = []
 
     @app.job("sync")
@@ -256,7 +256,7 @@ async def test_a_sync_handler_sleeps_and_waits(farm: Farm) -> None:
 
 
 async def test_the_deadline_counts_while_a_job_sleeps(farm: Farm) -> None:
-    app = farm.bare()
+    app = farm.bare(lease_seconds=LONG)
 
     @app.job("late")
     async def late(ctx: JobContext) -> None:
