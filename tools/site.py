@@ -23,7 +23,8 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Why": ("README.md", "docs/why.md"),
     "Quickstart": ("docs/quickstart.md",),
     "Guides": (
-        *("docs/guide-jobs.md", "docs/guide-periodic.md", "docs/guide-lanes.md"),
+        *("docs/guide-jobs.md", "docs/guide-steps.md", "docs/guide-periodic.md"),
+        "docs/guide-lanes.md",
         *("docs/guide-documents.md", "docs/guide-research.md", "docs/guide-answers.md"),
         *("docs/guide-server.md", "docs/guide-mcp.md", "docs/guide-dashboard.md"),
         "docs/guide-*.md",

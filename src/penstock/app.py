@@ -21,6 +21,7 @@ from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
 from penstock.engine.scope_provider import RequestScopes
+from penstock.engine.step_call import check_name
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
     ConfigError,
@@ -34,7 +35,10 @@ from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
+from penstock.model.payload import encode_signal
+from penstock.model.step import Step
 from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
+from penstock.ports.steps import shown
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
 from penstock.wiring.services import AppServices, Service
@@ -154,6 +158,7 @@ class Penstock(Operations):
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
         max_per_process: int | None = None,
+        version: str | int | None = None,
         every: float | None = None,
         cron: str | None = None,
         timezone: str | None = None,
@@ -171,6 +176,7 @@ class Penstock(Operations):
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
         max_per_process: int | None = None,
+        version: str | int | None = None,
         every: float | None = None,
         cron: str | None = None,
         timezone: str | None = None,
@@ -183,7 +189,8 @@ class Penstock(Operations):
         `backoff` says how long to wait before a retry, in seconds: always, as a list, or by a
         function of the attempt; else the settings do. `permanent` names exceptions that are not
         worth a retry. A process takes `max_per_process` jobs of the kind at a time; more stay in
-        the queue, where tenants take turns.
+        the queue, where tenants take turns. Records of steps that another `version` of the handler
+        has made are discarded.
 
         With `every` (seconds) or `cron` ("0 3 * * *", in `timezone`, else UTC) the job is also
         enqueued by the clock, once for each tick over all worker processes of the kind;
@@ -217,6 +224,7 @@ class Penstock(Operations):
                     lane=lane,
                     periodic=periodic,
                     max_per_process=max_per_process,
+                    version=version,
                 )
             )
             return function
@@ -286,6 +294,24 @@ class Penstock(Operations):
         if job_id not in jobs:
             raise JobNotFound(job_id)
         return jobs[job_id]
+
+    async def signal(
+        self, job_id: str, name: str, payload: Any = None, *, key: str | None = None
+    ) -> bool:
+        """Tell a job something that it waits for, or will wait for, with `ctx.wait_for`. Once this
+        returns it is never lost. The same `key` is the same signal: False if the job has got it
+        before. Raises JobNotFound, and JobEnded for a job that has finished."""
+        check_name("signal", name)
+        if key is not None:
+            check_name("signal's key", key)
+        return await self.queue.signal(job_id, name, encode_signal(payload), key)
+
+    async def steps(self, job_id: str) -> list[Step]:
+        """The steps that a job has recorded or begun, in that order. Raises JobNotFound."""
+        rows = await self.queue.steps(job_id)
+        if not rows:
+            await self.get(job_id)
+        return [shown(row) for row in rows]
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Wait until the job is completed, failed or cancelled, and return it. Raises

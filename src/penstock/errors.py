@@ -19,6 +19,8 @@ PenstockError
 ├── LogStopped                  the log takes no jobs until it is reopened
 │   └── TaskStopped             the research task takes no searches until it is resumed
 ├── ParentEnded                 the run that would enqueue a child is over
+├── JobEnded                    a job that has finished takes no signals
+├── LeaseLost                   the run that would record a step holds the job no more
 ├── JobFailed                   what `app.result` was asked for is not there: the job failed
 │   └── JobCancelled            or was cancelled
 ├── WaitTimeout
@@ -37,6 +39,10 @@ PenstockError
     │   ├── PayloadTooLarge
     │   └── AddressRefused      an address that is not fetched: not http(s), or not public
     ├── ResultTooLarge
+    ├── StepMismatch            a strict step was recorded with other arguments
+    ├── SuspensionSwallowed     a handler has caught what was to suspend its job
+    ├── SignalLimit             a job has got as many signals as it may
+    ├── StepLimit               a job has recorded as many steps, or as many bytes, as it may
     ├── DamagedRow              what the queue has stored of a job cannot be read
     ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
@@ -49,6 +55,8 @@ PenstockError
     │   └── FetchError          an address that others named brings no document
     ├── DeadlineExceeded        the job's absolute deadline has passed
     └── ReleasedTooOften        asked to be run later more often than allowed
+
+Suspended is a BaseException: it unwinds a handler that sleeps or waits for a signal.
 """
 
 from __future__ import annotations
@@ -258,6 +266,38 @@ class ParentEnded(PenstockError):
         )
 
 
+class JobEnded(PenstockError):
+    """The job has finished, and takes no signals."""
+
+    code = "job-ended"
+    http_status = 409
+    exit_code = 1
+
+    def __init__(self, job_id: str, state: str) -> None:
+        super().__init__(job_id, state)
+        self.job_id = job_id
+        self.state = state
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} is {self.state}, and takes no signals"
+
+
+class LeaseLost(PenstockError):
+    """This run holds its job no more, so the step could not be recorded: the job was cancelled, or
+    another process has taken it over."""
+
+    def __init__(self, job_id: str, step: str) -> None:
+        super().__init__(job_id, step)
+        self.job_id = job_id
+        self.step = step
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.step!r} was not recorded: this run of job {self.job_id} is over "
+            "(cancelled, or taken over by another process); return without retrying"
+        )
+
+
 class JobFailed(PenstockError):
     """The job whose result was asked for has failed; `error` is what its last run raised, as
     stored: `error["type"]`, `error["message"]`, `error["retryable"]`."""
@@ -454,6 +494,44 @@ class ResultTooLarge(PermanentError):
     """The handler's result is over the limit; store it elsewhere and return a reference."""
 
 
+class StepMismatch(PermanentError):
+    """A step called with `strict=True` has a record under its name and occurrence that was made
+    with other arguments."""
+
+    def __init__(self, step: str, occurrence: int) -> None:
+        super().__init__(step, occurrence)
+        self.step = step
+        self.occurrence = occurrence
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.step!r} (occurrence {self.occurrence}) was recorded with other arguments; "
+            "give the step another name, raise the handler's `version=`, or redrive the job with "
+            "--from-scratch"
+        )
+
+
+class SuspensionSwallowed(PermanentError):
+    """The handler went on although `ctx.sleep` or `ctx.wait_for` had suspended its job."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the handler caught what ctx.sleep or ctx.wait_for raised to suspend the job; catch "
+            "Exception, not BaseException"
+        )
+
+
+class SignalLimit(PermanentError):
+    """A job has got as many signals as it may."""
+
+    code = "too-many-signals"
+    http_status = 409
+
+
+class StepLimit(PermanentError):
+    """A job may record no more steps, or no more bytes; the message names the setting."""
+
+
 class ParserError(PermanentError):
     """A document cannot be parsed. `reason` is one word, for programs: encrypted, corrupt, empty,
     scanned (only pictures, and `scans` is none), unknown (no format we read), unreadable (no such
@@ -545,6 +623,17 @@ class DeadlineExceeded(PermanentError, TimeoutError):
 
 class ReleasedTooOften(PermanentError):
     """The job asked to be run later more often than allowed."""
+
+
+class Suspended(BaseException):
+    """Unwinds a handler whose job sleeps, or waits for a signal; `finally` runs. Do not catch it:
+    the job begins again at its first line when it is time, with its records."""
+
+    def __init__(self, until: float, reason: str, signal: str | None = None) -> None:
+        super().__init__(reason)
+        self.until = until
+        self.reason = reason
+        self.signal = signal
 
 
 def is_permanent(error: BaseException, permanent: tuple[type[BaseException], ...] = ()) -> bool:

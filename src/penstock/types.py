@@ -13,6 +13,7 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
 from penstock.model.research import ResearchTask
+from penstock.model.step import Step
 from penstock.outbound.fetch import JobFetch
 from penstock.outbound.http import JobHttp
 from penstock.ports.blobs import Blob
@@ -57,6 +58,7 @@ __all__ = [
     "Resumed",
     "SearchResult",
     "Secret",
+    "Step",
     "Stopped",
     "StoppedTask",
     "StoredChunk",

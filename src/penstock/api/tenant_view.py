@@ -96,6 +96,10 @@ class TenantView:
         await self.app.queue.cancel(self._mine(JobFilter(ids=[job_id])))
         return await self.job(job_id)
 
+    async def signal(self, job_id: str, name: str, payload: Any, key: str | None) -> bool:
+        await self.job(job_id)
+        return await self.app.signal(job_id, name, payload, key=key)
+
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self.app.queue.redrive(self._mine(where))
 

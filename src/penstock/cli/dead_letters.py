@@ -17,6 +17,7 @@ from penstock.cli.options import (
     TenantOption,
     YesOption,
     confirm,
+    flag,
     need_terminal,
     new_group,
     option,
@@ -115,14 +116,18 @@ def redrive(
     *,
     job_ids: JobsArgument = None,
     every: AllOption = False,
+    from_scratch: bool = flag("--from-scratch", "Drop the records of their steps."),
     filters: DeadFilters,
     session: Session,
 ) -> None:
-    """Put dead letters back in the queue with fresh retries; their history is kept."""
+    """Put dead letters back in the queue with fresh retries; their history is kept.
+
+    What their steps have recorded is kept as well, and not done again, unless --from-scratch.
+    """
     chosen = _chosen("redrive", job_ids, every, filters)
     with session.opened() as (app, run):
         where = run(_whole(app, chosen))
-        changed = run(app.queue.redrive(where))
+        changed = run(app.queue.redrive(where, from_scratch=from_scratch))
     _report("redriven", changed, where, session)
 
 

@@ -1,4 +1,4 @@
-"""`penstock jobs`: list, show, cancel, rerun, watch."""
+"""`penstock jobs`: list, show, cancel, rerun, signal, watch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from penstock.cli.output import plural, print_json
 from penstock.cli.session import Session
 from penstock.model.job import Job, JobState
 from penstock.model.redact import hidden_job
+from penstock.model.step import Step
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
-group = new_group("List, show, cancel, watch and rerun jobs.")
+group = new_group("List, show, cancel, signal, watch and rerun jobs.")
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id, or its beginning or end.")]
 JobsArgument = Annotated[
@@ -72,7 +73,12 @@ def show_jobs(
 
 
 @group.command("show")
-def show(*, job_id: JobArgument, session: Session) -> None:
+def show(
+    *,
+    job_id: JobArgument,
+    steps: bool = flag("--steps", "Also the steps it has recorded or begun."),
+    session: Session,
+) -> None:
     """Show a job in full, with payload and result; secrets are shown as ***.
 
     Six or more digits from the beginning or the end of an id are enough if they are unique among
@@ -81,17 +87,25 @@ def show(*, job_id: JobArgument, session: Session) -> None:
     with session.opened() as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         job = run(app.get(whole))
-    show_job(session, app, job)
+        found = run(app.steps(whole)) if steps else None
+    show_job(session, app, job, found)
 
 
-def show_job(session: Session, app: Penstock, job: Job) -> None:
-    """Print a job, with secrets hidden for people."""
+def show_job(
+    session: Session, app: Penstock, job: Job, steps: Sequence[Step] | None = None
+) -> None:
+    """Print a job, with its steps if they are given, and with secrets hidden for people."""
     from penstock.cli.job_view import print_job
+    from penstock.cli.step_view import print_steps
 
+    names = app.config.logging.hidden_names
     if session.as_json:
-        print_json(job)
-    else:
-        print_job(hidden_job(job, app.config.logging.hidden_names))
+        also = {} if steps is None else {"steps": [step.as_dict() for step in steps]}
+        print_json({**job.as_dict(), **also})
+        return
+    print_job(hidden_job(job, names))
+    if steps is not None:
+        print_steps(steps, names)
 
 
 @group.command("cancel")
@@ -158,6 +172,31 @@ def rerun(*, job_id: JobArgument, session: Session) -> None:
         old = run(app.get(whole))
         job = run(TenantView(app, old.tenant).rerun(whole))
     session.show(job, job.id)
+
+
+@group.command("signal")
+def signal(
+    *,
+    job_id: JobArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name it waits for.")],
+    payload: Annotated[
+        str, typer.Argument(metavar="JSON", help="What it is told; null unless given.")
+    ] = "null",
+    key: str | None = option("KEY", "The same key is the same signal."),
+    session: Session,
+) -> None:
+    """Tell a job what it waits for with ctx.wait_for, or will wait for.
+
+    A job that has finished takes no signals.
+    """
+    from penstock.text.json_text import value_of
+    from penstock.wire.jobs import SignalStored
+
+    told = value_of(payload, "the payload")
+    with session.opened() as (app, run):
+        [whole] = run(whole_ids(app, [job_id]))
+        stored = run(app.signal(whole, name, told, key=key))
+    session.show(SignalStored(stored), "sent" if stored else "sent before: it has this key")
 
 
 @group.command("watch")

@@ -26,6 +26,7 @@ from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
+from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.ticker import tickers
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
@@ -104,7 +105,10 @@ def assemble(
     out = settings.outbound
     client = HttpClient(parse_allow(out.fetch_allow), out.contact, out.trace_hosts)
     loop = asyncio.get_running_loop()
-    services = Services(settler, running, enqueuer, permits, client, parking, loop, state)
+    steps = StepRecorder(queue, settings)
+    services = Services(
+        settler, running, enqueuer, permits, client, parking, handlers, steps, loop, state
+    )
     room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(
         queue,

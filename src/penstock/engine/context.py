@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
+    Callable,
+    Coroutine,
     Generator,
     Iterable,
     Iterator,
@@ -16,6 +18,8 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable
 from typing import Any, Generic, Unpack, cast
 
 from typing_extensions import TypeVar
@@ -23,6 +27,7 @@ from typing_extensions import TypeVar
 from penstock import runtime
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer, ahead
+from penstock.engine.handlers import Handlers
 from penstock.engine.job_lanes import JobLanes, LanesAgain
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.parking import Parking
@@ -30,7 +35,11 @@ from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
-from penstock.errors import RunLater
+from penstock.engine.step_call import current_key, invoke_here, run_in_thread, wait_for
+from penstock.engine.step_recorder import StepRecorder
+from penstock.engine.steps import RunSteps
+from penstock.engine.waits import RunWaits
+from penstock.errors import PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_payload
@@ -68,6 +77,8 @@ class Services:
     permits: PermitBroker
     client: HttpClient
     parking: Parking
+    handlers: Handlers
+    steps: StepRecorder
     loop: asyncio.AbstractEventLoop
     state: Any = None
     """What the lifespan has yielded."""
@@ -77,13 +88,14 @@ class JobContext(Generic[State]):
     """One run's view of the engine. `JobContext[Resources]` is one whose `state` is what the app's
     lifespan yields, a `Resources`."""
 
-    __slots__ = ("_children", "_log", "_run", "_services")
+    __slots__ = ("_children", "_log", "_run", "_services", "_steps")
 
     def __init__(self, run: Run, services: Services) -> None:
         self._run = run
         self._services = services
         self._children: Counter[tuple[str, str]] | None = None
         self._log: JobLogger | None = None
+        self._steps: RunSteps | None = None
 
     @property
     def deadline(self) -> float:
@@ -203,15 +215,96 @@ class JobContext(Generic[State]):
 
     def _note(self, fraction: float | None, message: str, line: str = "") -> None:
         services = self._services
-        try:
-            here = asyncio.get_running_loop() is services.loop
-        except RuntimeError:
-            here = False
-        if here:  # at once: a handler may return right after
+        if self._on_loop():  # at once: a handler may return right after
             services.settler.note(self._run, fraction, message, line)
         else:
             note = services.settler.note
             services.loop.call_soon_threadsafe(note, self._run, fraction, message, line)
+
+    def _on_loop(self) -> bool:
+        """Whether this is called from the event loop, and not from a thread."""
+        try:
+            return asyncio.get_running_loop() is self._services.loop
+        except RuntimeError:
+            return False
+
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        lane: str | None = None,
+        retries: int = 0,
+        timeout: float | None = None,
+        strict: bool = False,
+    ) -> Any:
+        """`await ctx.step("plan", make_plan, question)`: do a part of the job and record its
+        result. When the job is run again, the record is returned and the function is not called.
+        In a sync handler without `await`.
+
+        A step is its name, its arguments (JSON values) and how often that pair was called in this
+        run. The function may be async, or plain; from an async handler a plain one is called in a
+        thread. Its result must be JSON, and is returned as JSON has it: a tuple is a list.
+
+        `lane`: call it with a permit of this lane. `retries`: call it up to so many times more
+        when it raises, with the backoff of jobs; they are spent once for all runs of the job, and
+        each run tries at least once. `timeout`: seconds for one call. `strict`: raise StepMismatch
+        where the record was made with other arguments.
+
+        What raises is not recorded. LeaseLost if this run holds its job no more; StepLimit and
+        ResultTooLarge for what is too much to be recorded.
+        """
+        services, run, steps = self._services, self._run, self._run_steps()
+        call = steps.begin(name, function, args, lane, retries, timeout, strict)
+        if self._on_loop():
+            return steps.run(call, partial(invoke_here, call))
+        return run_in_thread(call, run, services.loop, partial(steps.run, call))
+
+    def sleep(self, seconds: float) -> Any:
+        """`await ctx.sleep(3600)`: go on after so many seconds, counted from when the job first
+        came here. In a sync handler without `await`.
+
+        For more than a second the job gives up its worker and its lease: the handler is unwound by
+        `Suspended`, a BaseException, and begins again at its first line when it is time, with its
+        records. No attempt is counted. Where other steps, requests or waits of the run are under
+        way, the job waits as it does for other jobs, without a worker.
+        """
+        waits = self._waits()
+        call = waits.begin_sleep(seconds)
+        return self._here(waits.sleep(call, seconds))
+
+    def wait_for(self, name: str, *, timeout: float | None = None) -> Any:
+        """`await ctx.wait_for("approved", timeout=86_400)`: the payload of the next signal of that
+        name (`app.signal`) that this job has not taken yet; None after `timeout` seconds. Either is
+        recorded. The job gives up its worker and lease meanwhile, as for `sleep`."""
+        waits = self._waits()
+        call = waits.begin_wait_for(name, timeout)
+        return self._here(waits.wait_for(call, name, timeout))
+
+    def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
+        return wait if self._on_loop() else wait_for(self._run, self._services.loop, wait)
+
+    def _waits(self) -> RunWaits:
+        services = self._services
+        poll_seconds = services.steps.settings.poll_seconds
+        return RunWaits(self._run, self._run_steps(), services.parking, poll_seconds)
+
+    def _run_steps(self) -> RunSteps:
+        if self._steps is None:
+            services, run = self._services, self._run
+            handler = services.handlers[run.lease.kind]
+            self._steps = RunSteps(run, handler, services.steps, lambda: self.lanes)
+        return self._steps
+
+    @property
+    def step_key(self) -> str:
+        """Inside a step: a key for it that is the same in every run, for other services to know a
+        repetition by. It is unique over all jobs."""
+        key = current_key.get()
+        if key is None:
+            raise PenstockError("ctx.step_key is for use in the function of a step")
+        return f"{self._run.lease.id}-{key}"
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -319,22 +412,17 @@ class JobContext(Generic[State]):
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
         """For sync handlers: run `ctx.enqueue(...)` and other async methods, and wait for the
-        result. Cancelled when the run is interrupted."""
+        result. Cancelled when the run is interrupted. (What needs no waiting, as `ctx.step` in a
+        thread, is returned as it is.)"""
+        given: Any = awaitable
+        if not isawaitable(given):
+            return cast(T, given)
 
         async def wait() -> T:
             return await awaitable
 
-        run = self._run
-        call = asyncio.run_coroutine_threadsafe(wait(), self._services.loop)
-        if run.calls is None:
-            run.calls = set()
-        run.calls.add(call)
-        try:
-            # Until the run is cut short, which cancels it. In a thread that goes on all the same
-            # nobody does.
-            return call.result(None if run.interrupted is None else self.remaining())
-        finally:
-            run.calls.discard(call)
+        result: T = wait_for(self._run, self._services.loop, wait())
+        return result
 
     def run_later(self, delay: float = 1.0, reason: str = "") -> None:
         """End this run and run again after `delay` seconds, without spending an attempt."""

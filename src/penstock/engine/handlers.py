@@ -39,6 +39,13 @@ def check_limits(
         raise error(f"max_retries of {whose} must be between 0 and 1000")
 
 
+def _version(kind: str, version: Any) -> str:
+    text = "" if version is None else str(version)
+    if not isinstance(version, str | int | None) or len(text) > 100 or not text.isprintable():
+        raise ConfigError(f"version of {kind!r} is a number or a short text, not {version!r}")
+    return text
+
+
 @dataclass(slots=True, frozen=True)
 class Handler:
     """A handler of one kind of job, with its options."""
@@ -57,6 +64,8 @@ class Handler:
     number."""
     backoff: OwnBackoff | None = None
     """None: as the settings say."""
+    version: str = ""
+    """Records of steps that another version has made are discarded."""
 
     @classmethod
     def of(
@@ -71,6 +80,7 @@ class Handler:
         periodic: Periodic | None = None,
         max_per_process: int | None = None,
         backoff: Backoff | None = None,
+        version: str | int | None = None,
     ) -> Handler:
         check_kind(kind)
         if not callable(function):
@@ -106,6 +116,7 @@ class Handler:
             periodic,
             max_per_process,
             None if backoff is None else backoff_of(kind, backoff),
+            _version(kind, version),
         )
         if periodic is not None:
             handler.lane_of({})  # raises now, and not at each tick

@@ -45,6 +45,7 @@ class JobLanes(PermitHolder):
         own = name == run.lease.lane and run.in_lane and not (run.permit_used or run.slot_used)
         if own and run.member.now() <= run.lease.void_at:
             run.permit_used = run.slot_used = True
+            run.requests += 1
             try:
                 yield
                 run.answered = True
@@ -60,6 +61,7 @@ class JobLanes(PermitHolder):
                 self.reports.note(error, report)
                 raise
             finally:
+                run.requests -= 1
                 self.free_slot()
             return
         async with self.permit(name, patience=patience):
@@ -79,6 +81,7 @@ class JobLanes(PermitHolder):
         if patience is not None:
             end = min(end, run.member.now() + max(0.0, patience))
         learns = name == run.lease.lane
+        run.requests += 1
         try:
             async with self._broker.hold(name, self, end=end) as permit:
                 yield permit
@@ -86,6 +89,7 @@ class JobLanes(PermitHolder):
             learns = learns and self.reports.knows(error)
             raise
         finally:
+            run.requests -= 1
             if learns:  # of a later request than the one that was answered
                 run.answered = False
 

@@ -63,7 +63,7 @@ def tell(
             extra=of_lease(lease),
         )
         return
-    if error is None or settlement.outcome is Outcome.RELEASED:
+    if error is None or settlement.outcome in (Outcome.RELEASED, Outcome.SUSPENDED):
         return
     if not quotes:
         error = {name: error[name] for name in ("type", "place") if name in error}

@@ -189,6 +189,7 @@ class JobOrchestrator:
             await service.stop()
         await engine.waiters.close()
         engine.watchdog.stop()
+        await engine.services.steps.close()
         await engine.services.client.close()
         # Leave last: until here, every job still held is really held.
         await engine.membership.stop()

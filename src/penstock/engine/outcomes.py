@@ -16,12 +16,14 @@ from penstock.errors import (
     QueueUnavailable,
     ReleasedTooOften,
     RunLater,
+    Suspended,
     is_permanent,
 )
 from penstock.lanes.reports import LaneReports
 from penstock.model.job import RELEASE_LIMIT
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import Outcome, Settlement
+from penstock.ports.steps import signal_wait
 from penstock.text.normalize import storable
 
 LONGEST_WAIT_SECONDS = 300.0
@@ -46,6 +48,21 @@ def interrupted(
             return Settlement(run.lease, Outcome.HANDED_BACK, run_at=later)
         case _:
             return None
+
+
+def suspended(run: Run, why: Suspended) -> Settlement:
+    """What becomes of a job that sleeps, or waits for a signal."""
+    note = {"type": "Suspended", "message": why.reason}
+    waits = None if why.signal is None else signal_wait(why.signal)
+    return Settlement(
+        run.lease,
+        Outcome.SUSPENDED,
+        run.started_at,
+        error=note,
+        run_at=why.until,
+        waits_lane=waits,
+        signal=why.signal,
+    )
 
 
 def failed(

@@ -9,7 +9,7 @@ from enum import Enum
 from math import inf
 from typing import Any
 
-from penstock.errors import DeadlineExceeded, JobTimeout, PenstockError
+from penstock.errors import DeadlineExceeded, JobTimeout, PenstockError, Suspended
 from penstock.ports.lanes import Permit
 from penstock.ports.queue import Lease, Member, Settlement
 
@@ -47,10 +47,12 @@ class Run:
         "member",
         "permit_used",
         "placed",
+        "requests",
         "slot_again",
         "slot_coming",
         "slot_used",
         "started_at",
+        "suspended",
         "task",
         "waits",
         "worker_since",
@@ -99,6 +101,10 @@ class Run:
         self.waits = self.for_others = self.for_permits = 0
         """How many tasks of the handler go without a worker; of them, those that wait for other
         jobs, and those whose request had to wait for its permit, until it is over."""
+        self.requests = 0
+        """Permits that tasks of the handler hold, or wait for."""
+        self.suspended: Suspended | None = None
+        """What its handler is unwound by, because it sleeps or waits for a signal."""
         self.calls: set[Future[Any]] | None = None
         """What its thread waits for on the event loop; made when that asks for something."""
 

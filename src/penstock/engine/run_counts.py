@@ -15,6 +15,7 @@ ENDING_OF = {
     Outcome.RETRY: RunOutcome.RETRY,
     Outcome.FAILED: RunOutcome.FAILED,
     Outcome.RELEASED: RunOutcome.RELEASED,
+    Outcome.SUSPENDED: RunOutcome.RELEASED,
     Outcome.HANDED_BACK: RunOutcome.HANDED_BACK,
     Outcome.CANCEL_SEEN: RunOutcome.CANCELLED,
 }

@@ -1,15 +1,14 @@
-"""Runs a sync handler in its own thread."""
+"""Runs a sync handler, or the plain function of a step, in its own thread."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
 from penstock import runtime
-from penstock.engine.context import JobContext
-from penstock.engine.handlers import Handler
 
 log = logging.getLogger("penstock")
 
@@ -19,7 +18,7 @@ class ThreadCall:
     thread is really done. A daemon thread: one that never returns must not keep the process
     from ending."""
 
-    def __init__(self, handler: Handler, context: JobContext, arguments: dict[str, Any]) -> None:
+    def __init__(self, name: str, function: Callable[[], Any]) -> None:
         self._loop = asyncio.get_running_loop()
         self.result: asyncio.Future[Any] = self._loop.create_future()
         self.returned = asyncio.Event()
@@ -28,7 +27,7 @@ class ThreadCall:
         def target() -> None:
             value, error = None, None
             try:
-                value = call.run(handler.function, context, **arguments)
+                value = call.run(function)
             except BaseException as problem:
                 error = problem
             try:
@@ -36,7 +35,7 @@ class ThreadCall:
             except RuntimeError:
                 log.debug("a handler's thread returned after the event loop had closed")
 
-        runtime.start_thread(target, f"penstock-{handler.kind}")
+        runtime.start_thread(target, f"penstock-{name}")
 
     @property
     def running(self) -> bool:

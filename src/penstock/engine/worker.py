@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context, copy_context
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -16,11 +17,13 @@ from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.loop_monitor import LoopWatch
 from penstock.engine.membership import Membership
+from penstock.engine.outcomes import suspended
 from penstock.engine.run import Interrupt, Run, current
 from penstock.engine.running import Running
 from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
 from penstock.engine.watchdog import CANCEL_SECONDS, Watchdog, overdue
+from penstock.errors import Suspended, SuspensionSwallowed
 from penstock.model.payload import encode_result
 from penstock.ports.lanes import News, Report
 from penstock.ports.queue import Lease, Outcome, Settlement
@@ -180,10 +183,13 @@ class Worker:
             if handler.is_async:
                 result = await handler.function(context, **arguments)
             else:
-                thread = ThreadCall(handler, context, arguments)
+                function = partial(handler.function, context, **arguments)
+                thread = ThreadCall(handler.kind, function)
                 result, error = await thread.result
                 if error is not None:
                     raise error
+            if run.suspended is not None:
+                raise SuspensionSwallowed
             settlement = _completed(run, result)
             since = parts.loop_watch.blocked_since(run)
             if since is not None and since < run.deadline <= run.member.now():
@@ -202,7 +208,10 @@ class Worker:
                 raise
             settlement = endings.failed(run, error)
         except BaseException as error:
-            settlement = endings.failed(run, error)
+            if run.suspended is not None and _unwound(error):
+                settlement = suspended(run, run.suspended)
+            else:
+                settlement = endings.failed(run, error)
         finally:
             current.reset(token)
             parts.running.end(run)
@@ -225,6 +234,13 @@ class Worker:
                 await thread.returned.wait()
         finally:
             self._parts.running.unstick(run)
+
+
+def _unwound(error: BaseException) -> bool:
+    """Whether it is nothing but the suspension of the job; a task group has made a group of it."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(Suspended)[1] is None
+    return isinstance(error, Suspended)
 
 
 def _completed(run: Run, result: Any) -> Settlement:

@@ -76,6 +76,22 @@ def encode_result(result: Any) -> str:
     return text
 
 
+def encode_step(value: Any, what: str) -> str:
+    """The canonical JSON text of a step's arguments or result; a permanent error if it is none."""
+    return _encode_or(value, ValidationError, what)[1]
+
+
+def encode_signal(payload: Any) -> str:
+    """The JSON text of what a signal tells; ValidationError if it is none, or too large."""
+    _, text, size = _encode_or(payload, ValidationError, "payload of a signal")
+    if size > PAYLOAD_LIMIT:
+        raise PayloadTooLarge(
+            f"payload of a signal is {size:,} bytes, the limit is {PAYLOAD_LIMIT:,}; "
+            "store the data elsewhere and send a reference"
+        )
+    return text
+
+
 def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[Any, str, int]:
     try:
         try:

@@ -97,6 +97,10 @@ class EngineConfig:
     """A queued job is promoted by one priority level each time it has waited this long."""
     retention_seconds: float = 7 * 86400.0
     """Retention of completed and cancelled jobs. Dead letters are kept until discarded."""
+    max_steps: int = setting(10_000, least=1)
+    """Maximum number of recorded steps per job."""
+    max_steps_bytes: int = setting(64 * 1024 * 1024, least=1)
+    """Maximum total size of the step results of one job. A single result may take 1 MiB."""
     durable: bool = True
     """SQLite: sync every commit to disk, so that it survives a power loss."""
     wait_aof: bool = False

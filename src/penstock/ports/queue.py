@@ -26,6 +26,7 @@ from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
 from penstock.ports.operators import OperableQueue
+from penstock.ports.steps import Consumed, StepRow
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -144,6 +145,8 @@ class Outcome(Enum):
     """The handler asked to be run later: the attempt is returned, the release counted."""
     HANDED_BACK = "handed back"
     """Not run, interrupted by a stop, or its lane's fault: attempt returned, place kept."""
+    SUSPENDED = "suspended"
+    """The handler sleeps or waits for a signal: the attempt is returned, and no release counted."""
     CANCEL_SEEN = "cancel seen"
     """The job had been cancelled in the queue and its run has now ended."""
 
@@ -164,6 +167,8 @@ class Settlement(NamedTuple):
     report: Report | None = None
     """For a job in a lane. Where the failure turns out to be the lane's, the outcome is not the
     one given: the job goes back to its line with its attempt."""
+    signal: str | None = None
+    """The signal that a suspended job waits for: it is due at once if that has come."""
 
 
 class Progress(NamedTuple):
@@ -175,6 +180,13 @@ class Progress(NamedTuple):
     message: str
     lines: str = ""
     """To append to its log; see `penstock.model.job_log`."""
+
+
+class StepWrite(NamedTuple):
+    """A step to store for a running job."""
+
+    lease: Lease
+    row: StepRow
 
 
 class Want(NamedTuple):
@@ -307,6 +319,22 @@ class Member(Protocol):
         """Permits for requests made inside jobs, in one round trip."""
         ...
 
+    async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
+        """Store steps of running jobs in one transaction, each fenced by its lease; which were
+        stored. One that has no result counts attempts: it leaves a result that is there as it is,
+        and may be forgotten by a crash of the machine. Storing the same again does no harm."""
+        ...
+
+    async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
+        """Take the oldest signal of this name that nobody has taken, and store `row` with its
+        payload as result, in one transaction and fenced by the lease."""
+        ...
+
+    async def drop_steps(self, lease: Lease, keys: Sequence[str]) -> bool:
+        """Delete steps of a running job, and give back signals that they have taken; False, and
+        nothing is done, if the lease is lost."""
+        ...
+
     async def probes(self) -> list[tuple[str, str]]:
         """Lanes in trouble that this process is to probe now: (lane, URL or host:port)."""
         ...
@@ -401,9 +429,19 @@ class JobQueue(OperableQueue, Protocol):
         cancels does so for a second; what is left then, or if it dies, `upkeep` does."""
         ...
 
-    async def redrive(self, where: JobFilter) -> list[str]:
-        """Queue matching dead letters again with fresh retries, history kept. Those of a log
-        that is stopped stay where they are."""
+    async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
+        """Queue matching dead letters again with fresh retries, history kept, and the records of
+        their steps too unless `from_scratch`. Those of a log that is stopped stay where they are.
+        """
+        ...
+
+    async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
+        """Store a signal for a job (JSON text), and queue the job if it waits for it. False: it has
+        got one of this key before. JobNotFound; JobEnded if it is finished; SignalLimit."""
+        ...
+
+    async def steps(self, job_id: str) -> list[StepRow]:
+        """The steps of a job, in the order in which they were begun."""
         ...
 
     async def discard(self, where: JobFilter) -> list[str]:

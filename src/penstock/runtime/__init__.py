@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import queue
 import random
 import socket
 import threading
@@ -42,6 +43,8 @@ in_thread = asyncio.to_thread
 """Await a call that blocks."""
 thread_event = threading.Event
 """What one thread tells another."""
+thread_queue = queue.SimpleQueue[Any]
+"""What one thread hands another, in order."""
 thread_pool = ThreadPoolExecutor
 """So many threads, of a name, for calls that block."""
 start_ticking = Ticking

@@ -69,6 +69,14 @@ class NewJobBody(RequestBody):
     )
 
 
+class SignalBody(RequestBody):
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    payload: Any = None
+    key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
+        None, description="The same key is the same signal, for a job."
+    )
+
+
 class NewDocument(RequestBody):
     text: str | None = Field(None, description="The text itself; or `url`.")
     url: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None

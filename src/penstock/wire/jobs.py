@@ -47,6 +47,14 @@ class ChangedJobs(WireView):
 
 
 @dataclass(slots=True, frozen=True)
+class SignalStored(WireView):
+    """A signal that a job was sent."""
+
+    stored: bool
+    """False: the job has got one of the same key before."""
+
+
+@dataclass(slots=True, frozen=True)
 class DeadGroups(WireView):
     groups: Sequence[DeadGroup]
 

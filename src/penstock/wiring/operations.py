@@ -27,10 +27,16 @@ class Operations:
         """Failed jobs, newest first."""
         return await self.queue.find(_dead(where), limit, before)
 
-    async def redrive(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
-        """Put dead letters back in the queue with fresh retries, keeping their history. Returns
-        their number."""
-        return len(await self.queue.redrive(_dead(where, job_id)))
+    async def redrive(
+        self,
+        where: JobFilter | None = None,
+        *,
+        job_id: str | None = None,
+        from_scratch: bool = False,
+    ) -> int:
+        """Put dead letters back in the queue with fresh retries, keeping their history and, unless
+        `from_scratch`, the records of their steps. Returns their number."""
+        return len(await self.queue.redrive(_dead(where, job_id), from_scratch=from_scratch))
 
     async def discard(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
         """Delete dead letters permanently. Returns their number."""

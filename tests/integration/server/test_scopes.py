@@ -25,6 +25,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/tasks": {"question": "What colour?"},
     "/v1/answers": {"question": "What colour is the sluice?"},
     "/v1/jobs/cancel": {"kind": "nothing"},
+    "/v1/jobs/{job_id}/signals": {"name": "go"},
     "/v1/dead-letters/redrive": {"kind": "nothing"},
     "/v1/dead-letters/discard": {"kind": "nothing"},
     "/v1/tasks/{task_id}/searches": {"queries": ["colour"]},

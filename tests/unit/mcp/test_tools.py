@@ -34,6 +34,10 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "FetchError": ("said", 400),
     "TooSlow": (5,),
     "DamagedRow": (),
+    "JobEnded": ("job", "completed"),
+    "LeaseLost": ("job", "step"),
+    "SuspensionSwallowed": (),
+    "StepMismatch": ("step", 1),
     "RunLater": (1.0,),
 }
 

@@ -10,7 +10,7 @@ from penstock.model.job import Job, JobState, Record
 from penstock.server.dashboard.filters import as_json, duration, masks, size, visible, when
 from penstock.server.dashboard.live import message
 from penstock.server.dashboard.pages import environment
-from penstock.server.dashboard.screens.job import WIDTH, bars, steps
+from penstock.server.dashboard.screens.job import WIDTH, bars, periods
 from penstock.server.dashboard.session import local_path
 
 
@@ -89,7 +89,7 @@ def test_a_life_is_waits_and_runs_in_turn() -> None:
     ]
     job = Job("1", "add", {}, JobState.COMPLETED, attempts=1, history=history)
     job.started_at, job.finished_at = 6.0, 10.0
-    life = steps(job, now=20.0)
+    life = periods(job, now=20.0)
     assert [(one.what, one.seconds) for one in life] == [
         ("waited", 2),
         ("retry", 1),
@@ -105,18 +105,18 @@ def test_a_life_is_waits_and_runs_in_turn() -> None:
 
 def test_a_life_that_goes_on_ends_now() -> None:
     queued = Job("1", "add", {}, JobState.QUEUED, enqueued_at=10.0)
-    assert [(one.what, one.seconds) for one in steps(queued, now=15.0)] == [("waited", 5)]
+    assert [(one.what, one.seconds) for one in periods(queued, now=15.0)] == [("waited", 5)]
     running = Job("1", "add", {}, JobState.RUNNING, enqueued_at=10.0, started_at=11.0, attempts=1)
-    assert [one.what for one in steps(running, now=15.0)] == ["waited", "running"]
+    assert [one.what for one in periods(running, now=15.0)] == ["waited", "running"]
 
 
 def rendered(name: str, job: Job, **values: Any) -> str:
     visit = SimpleNamespace(may_write=False)
-    life = steps(job, 100.0)
+    life = periods(job, 100.0)
     return (
         environment()
         .get_template(f"parts/{name}.html")
-        .render(visit=visit, job=job, steps=life, bars=[], width=WIDTH, repeatable=True, **values)
+        .render(visit=visit, job=job, periods=life, bars=[], width=WIDTH, repeatable=True, **values)
     )
 
 
@@ -126,7 +126,7 @@ def test_page_of_a_job_shows_a_run_that_was_given_back_as_a_run(outcome: str) ->
     record = Record(attempt=1, outcome=outcome, started_at=1.0, finished_at=4.0, error=why)
     job = Job("1", "add", {}, JobState.COMPLETED, enqueued_at=1.0, attempts=1, history=[record])
     job.started_at, job.finished_at = 5.0, 6.0
-    assert [(one.what, one.seconds) for one in steps(job, 9.0)] == [
+    assert [(one.what, one.seconds) for one in periods(job, 9.0)] == [
         (outcome, 3),
         ("waited", 1),
         ("completed", 1),

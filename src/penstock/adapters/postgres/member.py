@@ -29,13 +29,27 @@ from penstock.adapters.sql.takeover import STOPPED, sweep_files
 from penstock.lanes.permit import still_ours, to_nobody
 from penstock.lanes.verdict import lane_of
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Topic, Want
+from penstock.ports.queue import (
+    Exchange,
+    Lease,
+    Progress,
+    Ref,
+    Settlement,
+    StepWrite,
+    Topic,
+    Want,
+)
 
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
 
 _EXCHANGE = (
     "SELECT * FROM penstock.exchange_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+)
+
+_RECORD = (
+    "SELECT penstock.record_steps_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
+    " $15, $16)"
 )
 
 
@@ -217,6 +231,19 @@ class PostgresMember(SqlMember):
         if await tx.fetchval(here, self._number, self.id) is None:
             return to_nobody(requests, tx.now)
         return await permits.take(PostgresLanes(tx), self._number, requests)
+
+    async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
+        # Not over the connection of the trips, which may be at a claim: one statement, one trip.
+        soft = all(row.result is None for _, row in writes)
+        rows = [(*lease.ref, *row) for lease, row in writes]
+        async with self._queue.pool().connection() as connection:
+            stored = await connection.fetchval(
+                self._database.sql(_RECORD),
+                *(self._number, self.id, soft),
+                *zip(*rows, strict=True),
+            )
+        places = set(stored)
+        return [place in places for place in range(1, len(writes) + 1)]
 
     async def leave(self) -> None:
         async def end(tx: Transaction) -> None:

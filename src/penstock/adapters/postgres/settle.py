@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.sql.settlement_rows import (
+    READY_AGAIN,
     REQUEUED,
     ROW_OF,
     LogEntry,
@@ -93,6 +94,8 @@ async def _settle(
     else:
         rows = sorted((ROW_OF[outcome](s, member) for s in batch), key=lambda row: row[:3])
         limit = []
+        if outcome is Outcome.SUSPENDED:  # then the statement sees every signal that has come
+            await standing_leases(tx, number, [s.lease.ref for s in batch])
         if outcome in _ENDED_BADLY:
             rows = [_with_text(row) for row in rows]
         elif outcome in _GIVEN_BACK:
@@ -108,7 +111,7 @@ async def _settle(
     again = [s.lease.seq for s in watched if outcome in REQUEUED]
     cancelled = await cancel_requeued(tx, again) if again else set()
     if settled:
-        tx.wake(Topic.READY if outcome is Outcome.HANDED_BACK else Topic.FINISHED)
+        tx.wake(Topic.READY if outcome in READY_AGAIN else Topic.FINISHED)
     return Settled(stale, settled_entries(watched, settled, cancelled))
 
 

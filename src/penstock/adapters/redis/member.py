@@ -15,14 +15,24 @@ from penstock.adapters.lease_watch import LeaseWatch
 from penstock.adapters.life_file import Started, open_life_file, started_jobs
 from penstock.adapters.member import QueueMember
 from penstock.adapters.queue_clock import ClockWatch
-from penstock.adapters.redis import lanes, rows, takeover
+from penstock.adapters.redis import lanes, rows, steps, takeover
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
 from penstock.adapters.sql.chores import without_lane
 from penstock.adapters.sql.takeover import STOPPED, boot_id, sweep_files
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
+from penstock.ports.queue import (
+    NO_LANE,
+    Exchange,
+    KindDefaults,
+    Lease,
+    Progress,
+    Settlement,
+    StepWrite,
+    Want,
+)
+from penstock.ports.steps import Consumed, StepRow
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
@@ -197,6 +207,26 @@ class RedisMember(QueueMember):
         granted_refs = {one.ref for one in found if isinstance(one, Permit)}
         self._permits.difference_update({request.ref for request in requests} - granted_refs)
         return found
+
+    async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
+        leases, stored = steps.write_ask(writes)
+        ask = {"member": self._number, "member_id": self.id, "leases": leases}
+        reply = await self._connections.call("record", ask, *stored)
+        if any(row.result is not None for _, row in writes):
+            await self._queue.synced()
+        return [bool(one) for one in reply]
+
+    async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
+        ask = {"member": self._number, "member_id": self.id, "lease": steps.lease_ask(lease)}
+        ask |= {"name": name, "key": row.key}
+        held, *payload = await self._connections.call("consume", ask, steps.line_of(row))
+        if payload:
+            await self._queue.synced()
+        return Consumed(bool(held), payload[0] if payload else None)
+
+    async def drop_steps(self, lease: Lease, keys: Sequence[str]) -> bool:
+        ask = {"member": self._number, "member_id": self.id, "lease": steps.lease_ask(lease)}
+        return bool(await self._connections.call("drop_steps", {**ask, "keys": list(keys)}))
 
     async def probes(self) -> list[tuple[str, str]]:
         due = await self._connections.call("probes", {})

@@ -14,14 +14,23 @@ from typing import Any
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.queue_clock import QueueClock
-from penstock.adapters.redis import address, feed, figures, lanes, rows
+from penstock.adapters.redis import address, feed, figures, lanes, rows, steps
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.scripts import given
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.sql.job_rows import new_job
-from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded, QueueUnavailable
+from penstock.errors import (
+    ConfigError,
+    JobEnded,
+    JobNotFound,
+    KeyConflict,
+    LogStopped,
+    ParentEnded,
+    QueueUnavailable,
+    SignalLimit,
+)
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState, own_limits
 from penstock.model.change import Change
@@ -39,6 +48,7 @@ from penstock.ports.queue import (
     Stopped,
     Topic,
 )
+from penstock.ports.steps import SIGNAL_LIMIT, StepRow, signal_wait
 
 logger = logging.getLogger("penstock.redis")
 
@@ -160,8 +170,7 @@ class RedisQueue:
                 raise LogStopped(*reply)
             case "parent ended":
                 raise ParentEnded(*reply)
-        if self._wait_aof:
-            await self._synced.wait()
+        await self.synced()
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}
         for number, item in enumerate(batch.items, 1):
@@ -232,17 +241,47 @@ class RedisQueue:
         while await self.connections.call("cascade", {}) and time.monotonic() < until:
             pass
 
-    async def redrive(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks("redrive", where, [JobState.FAILED])
+    async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
+        also = {"from_scratch": from_scratch}
+        return await self._in_chunks("redrive", where, [JobState.FAILED], also)
+
+    async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
+        ask = {"id": job_id, "name": name, "key": key, "limit": SIGNAL_LIMIT}
+        ask["waits"] = signal_wait(name)
+        outcome, *reply = await self.connections.call("signal", ask, payload)
+        match outcome:
+            case "unknown":
+                raise JobNotFound(job_id)
+            case "finished":
+                raise JobEnded(job_id, *reply)
+            case "full":
+                raise SignalLimit(
+                    f"job {job_id} has got {SIGNAL_LIMIT:,} signals, and takes no more"
+                )
+        await self.synced()
+        return bool(outcome == "stored")
+
+    async def steps(self, job_id: str) -> list[StepRow]:
+        return await steps.read(self.connections, job_id)
+
+    async def synced(self) -> None:
+        """With `wait_aof`, wait until the append-only file has what was written so far."""
+        if self._wait_aof:
+            await self._synced.wait()
 
     async def discard(self, where: JobFilter) -> list[str]:
         return await self._in_chunks("discard", where, [JobState.FAILED])
 
     async def _in_chunks(
-        self, change: str, where: JobFilter, states: Sequence[JobState]
+        self,
+        change: str,
+        where: JobFilter,
+        states: Sequence[JobState],
+        also: Mapping[str, Any] | None = None,
     ) -> list[str]:
         changed: list[str] = []
         ask: dict[str, Any] = {"where": await self._where(where, states), "limit": CHUNK}
+        ask |= also or {}
         while True:
             cursor, ids = await self.connections.call(change, ask)
             changed += ids

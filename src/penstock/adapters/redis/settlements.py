@@ -46,6 +46,11 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
             ask |= {"started_at": repr(s.started_at), "finished_at": repr(s.finished_at)}
         case Outcome.RETRY | Outcome.FAILED:
             ask |= _ended_badly(s, member)
+        case Outcome.SUSPENDED:
+            ask["started_at"] = s.started_at
+            ask["message"] = storable(s.error["message"]) if s.error else ""
+            if s.signal is not None:
+                ask["signal"] = s.signal
         case Outcome.RELEASED:
             ask["finished_at"] = s.finished_at
             ask["message"] = storable(s.error["message"]) if s.error else ""

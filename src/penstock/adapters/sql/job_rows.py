@@ -15,6 +15,7 @@ from penstock.model.job_log import parse_log
 from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
+from penstock.ports.steps import SIGNAL_REASON
 
 _PLAIN = (
     *("id", "kind", "tenant", "key", "log", "parent_id", "rerun_of", "enqueued_at", "run_at"),
@@ -68,6 +69,8 @@ def waiting_for(
     job: Job, scheduled: bool, served: Container[str], lane: str | None, now: float
 ) -> str:
     """What a queued job waits for. `lane`: why it has to wait in the line of its lane."""
+    if scheduled and job.run_at > now and job.message.startswith(SIGNAL_REASON):
+        return job.message
     if scheduled and job.run_at > now:
         return f"its time, {clock(job.run_at)}" + (f" ({job.message})" if job.message else "")
     if job.kind not in served:

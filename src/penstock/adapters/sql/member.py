@@ -8,13 +8,14 @@ from typing import Any, Protocol
 from penstock import runtime
 from penstock.adapters.life_file import open_life_file
 from penstock.adapters.member import QueueMember
-from penstock.adapters.sql import lanes
+from penstock.adapters.sql import lanes, signals
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sql.takeover import boot_id
 from penstock.adapters.sql.upkeep import Upkeep
 from penstock.lanes.breaker import SUSPICION_SECONDS
 from penstock.ports.queue import Lease
+from penstock.ports.steps import Consumed, StepRow
 
 
 class Renews(Protocol):
@@ -77,6 +78,25 @@ class SqlMember(QueueMember):
 
     async def probed(self, lane: str, ok: bool) -> None:
         await self._shared.change(lambda tx: lanes.note_probe(self._shared.lane_rows(tx), lane, ok))
+
+    async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
+        number, member = self._number, self.id
+        return await self._shared.change(
+            lambda tx: signals.consume(tx, number, member, lease, name, row)
+        )
+
+    async def drop_steps(self, lease: Lease, keys: Sequence[str]) -> bool:
+        fence = {"seq": lease.seq, "id": lease.id, "token": lease.token}
+        fence |= {"member": self._number, "member_id": self.id}
+
+        async def drop(tx: Sql) -> bool:
+            if await tx.one("lock_held", **fence) is None:
+                return False
+            await tx.execute("drop_steps", seq=lease.seq, keys=list(keys))
+            await tx.execute("untake_signals", seq=lease.seq, keys=list(keys))
+            return True
+
+        return await self._shared.change(drop)
 
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
         return self._renewal.renew(status, holds)

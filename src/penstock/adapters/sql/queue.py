@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.lease_watch import MemberLook
-from penstock.adapters.sql import lanes, selection, stop
+from penstock.adapters.sql import lanes, selection, signals, stop
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
@@ -22,6 +22,7 @@ from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
+from penstock.ports.steps import StepRow
 
 T = TypeVar("T")
 
@@ -107,8 +108,16 @@ class SqlQueue(ABC):
         while more:
             more = await self.change(selection.cancel_children) and runtime.monotonic() < until
 
-    async def redrive(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks(selection.redrive, where)
+    async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
+        change = selection.redrive_from_scratch if from_scratch else selection.redrive
+        return await self._in_chunks(change, where)
+
+    async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
+        return await self.change(lambda tx: signals.signal(tx, job_id, name, payload, key))
+
+    async def steps(self, job_id: str) -> list[StepRow]:
+        rows = await self.look(lambda tx: tx.fetch("steps_of", id=job_id), long=True)
+        return [StepRow(*row) for row in rows]
 
     async def discard(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.discard, where)

@@ -93,17 +93,27 @@ async def cancel_children(tx: Sql) -> bool:
     return True
 
 
-async def redrive(tx: Sql, where: JobFilter) -> list[str]:
+async def redrive_from_scratch(tx: Sql, where: JobFilter) -> list[str]:
+    """Redrive, and drop what was recorded of the jobs' steps."""
+    return await redrive(tx, where, from_scratch=True)
+
+
+async def redrive(tx: Sql, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
     """Queue up to CHUNK matching dead letters again, but none of a stopped log."""
     rows = await _select(tx, where, "state = 'failed' AND {open_log}")
     seqs = [row["seq"] for row in rows]
     for tenant, log in sorted({(row["tenant"], row["log"]) for row in rows if row["log"]}):
         await changes.lock(tx, tenant, log)
     if await tx.one("any_closed", seqs=seqs) is not None:
-        return await redrive(tx, where)  # a log was stopped meanwhile: without its jobs
+        return await redrive(
+            tx, where, from_scratch=from_scratch
+        )  # a log was stopped meanwhile: without its jobs
     record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
     history = {"record": json.dumps(record), "history_limit": HISTORY_LIMIT}
     await tx.execute("redrive_jobs", seqs=seqs, now=tx.now, **history)
+    if from_scratch:
+        await tx.execute("drop_all_steps", seqs=seqs)
+        await tx.execute("untake_all_signals", seqs=seqs)
     if rows:
         tx.wake(Topic.READY)
     return await announce(tx, rows, "redriven")

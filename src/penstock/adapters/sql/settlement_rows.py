@@ -22,10 +22,15 @@ class LogEntry(NamedTuple):
     data: dict[str, Any]
 
 
-LOGGED = (Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED)
+LOGGED = (
+    *(Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED),
+    Outcome.SUSPENDED,
+)
 """What a watcher of a log is told; a hand-back changes nothing for it."""
 
-REQUEUED = (Outcome.RETRY, Outcome.RELEASED, Outcome.HANDED_BACK)
+READY_AGAIN = (Outcome.HANDED_BACK, Outcome.SUSPENDED)
+"""After which others may claim the job at once."""
+REQUEUED = (Outcome.RETRY, Outcome.RELEASED, Outcome.SUSPENDED, Outcome.HANDED_BACK)
 """What would be run again; of a log that is stopped it is cancelled instead."""
 
 
@@ -65,7 +70,7 @@ def settled_data(s: Settlement, what: str) -> dict[str, Any]:
     data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
     if s.error is not None:
         data["error"] = s.error
-    if what in (Outcome.RETRY.value, Outcome.RELEASED.value):
+    if what in (Outcome.RETRY.value, Outcome.RELEASED.value, Outcome.SUSPENDED.value):
         data["run_at"] = s.run_at
     return data
 
@@ -108,6 +113,11 @@ def _released(s: Settlement, member: str) -> list[Any]:
     return [*s.lease.ref, s.run_at, reason, s.waits_lane, s.finished_at, _given_back(s, member)]
 
 
+def _suspended(s: Settlement, member: str) -> list[Any]:
+    reason = storable(s.error["message"]) if s.error else ""
+    return [*s.lease.ref, s.run_at, reason, s.waits_lane, s.signal, s.started_at]
+
+
 def _handed_back(s: Settlement, member: str) -> list[Any]:
     return [*s.lease.ref, s.run_at or None, s.waits_lane, _given_back(s, member)]
 
@@ -121,6 +131,7 @@ ROW_OF: dict[Outcome, Callable[[Settlement, str], list[Any]]] = {
     Outcome.RETRY: _ended_badly,
     Outcome.FAILED: _ended_badly,
     Outcome.RELEASED: _released,
+    Outcome.SUSPENDED: _suspended,
     Outcome.HANDED_BACK: _handed_back,
     Outcome.CANCEL_SEEN: _cancel_seen,
 }

@@ -17,10 +17,18 @@ from penstock.adapters.sqlite.lane_settle import give_back
 from penstock.adapters.sqlite.lanes import SqliteLanes
 from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
-from penstock.adapters.sqlite.transaction import Transaction, run
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.lanes.permit import to_nobody
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import Exchange, Inbox, Lease, Progress, Settlement, Want
+from penstock.ports.queue import (
+    Exchange,
+    Inbox,
+    Lease,
+    Progress,
+    Settlement,
+    StepWrite,
+    Want,
+)
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -102,6 +110,20 @@ class SqliteMember(SqlMember):
             return run(permits.take(SqliteLanes(tx.shared), self._number, requests))
 
         return await self._queue.write(take)
+
+    async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
+        def store(tx: Transaction) -> list[bool]:
+            if not self._is_member(tx):
+                return [False] * len(writes)
+            statement, stored = sql("record_step"), []
+            for lease, row in writes:
+                fence = {"seq": lease.seq, "id": lease.id, "token": lease.token}
+                values = {**row._asdict(), **fence, "member": self._number}
+                stored.append(tx.execute(statement, values).rowcount > 0)
+            return stored
+
+        soft = all(row.result is None for _, row in writes)
+        return await self._queue.write(store, soft=soft)
 
     async def leave(self) -> None:
         def end(tx: Transaction) -> None:

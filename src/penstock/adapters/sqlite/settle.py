@@ -9,6 +9,7 @@ from typing import Any
 from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import (
     LOGGED,
+    READY_AGAIN,
     REQUEUED,
     ROW_OF,
     progress_entries,
@@ -72,7 +73,7 @@ def _settle(
         )
         run(changes.append(tx.shared, settled_entries(batch, settled, cancelled)))
     if count:
-        tx.wake(Topic.READY if outcome is Outcome.HANDED_BACK else Topic.FINISHED)
+        tx.wake(Topic.READY if outcome in READY_AGAIN else Topic.FINISHED)
     return stale
 
 

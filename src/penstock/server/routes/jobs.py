@@ -23,8 +23,8 @@ from penstock.server.dependencies import Before, ReadAccess, WriteAccess, long_p
 from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import spec
 from penstock.server.problems import Problem
-from penstock.server.schemas import JobSelector, NewJobBody
-from penstock.wire.jobs import ChangedJobs, DeadGroups, JobPage, JobView
+from penstock.server.schemas import JobSelector, NewJobBody, SignalBody
+from penstock.wire.jobs import ChangedJobs, DeadGroups, JobPage, JobView, SignalStored
 
 routes = APIRouter(tags=["jobs"])
 
@@ -144,6 +144,23 @@ async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer
     """Cancel all unfinished jobs that match; reports which `ids` could not be cancelled, and
     why."""
     return reply(await change_jobs(request, tenant_view, caller, "cancel", await _which(request)))
+
+
+@routes.post("/v1/jobs/{job_id:name}/signals", **spec(SignalStored, 202, SignalBody))
+async def signal(
+    request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
+) -> Response:
+    """Send a job a signal, for which it waits with `ctx.wait_for` or will. 409 if it has ended."""
+    sent, body = await json_body(request, SignalBody)
+
+    async def make(made: str) -> Response:
+        async with acting(request, caller, "job.signal", named(job_id), name=sent.name) as deed:
+            stored = await tenant_view.signal(job_id, sent.name, sent.payload, sent.key or made)
+            deed.detail["stored"] = stored
+        return reply(SignalStored(stored), 202)
+
+    print_ = fingerprint(request, digest(body))
+    return await once(request, tenant_view.tenant, print_, make, new_id())
 
 
 @routes.post("/v1/jobs/{job_id:name}/rerun", **spec(JobView, 202))

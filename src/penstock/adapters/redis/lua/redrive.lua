@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log stops select
--- Queue some of the matching dead letters again, with fresh retries, but none of a stopped log:
+-- needs: base lines jobs log stops select signals
+-- Queue some of the matching dead letters again, with fresh retries, but none of a stopped log;
+-- `from_scratch`, without what was recorded of their steps:
 -- their ids, and where to go on.
 
 local ids = {}
@@ -13,6 +14,10 @@ local function redrive(row)
   jobs.save(row, changes)
   redis.call('ZREM', ns .. 'failed', row.seq)
   count('failed', row.tenant, row.kind, -1)
+  if ask.from_scratch then
+    redis.call('DEL', ns .. 'steps:' .. row.seq)
+    signals.untake(row.seq)
+  end
   jobs.queue(row)
   jobs.schedule(row, now)
   jobs.remember(row, '{"attempt":null,"outcome":"redriven","finished_at":' .. exact(now)

@@ -84,6 +84,16 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     history = iif(s.value ->> 7 IS NULL, history, json_insert({short_history}, '$[#]', json(s.value -> 7)))
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
+-- name: suspended
+-- :batch is [[seq, id, token, run_at, reason, waits_lane, signal or null, due if that has come], ...]
+UPDATE jobs
+SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
+    run_at = iif(EXISTS (SELECT 1 FROM signals AS g
+                         WHERE g.job = jobs.seq AND g.name = s.value ->> 6 AND g.taken_by IS NULL),
+                 s.value ->> 7, s.value ->> 3),
+    message = s.value ->> 4, waits_lane = s.value ->> 5
+{of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
+
 -- name: handed_back
 -- :batch is [[seq, id, token, run_at, waits_lane, history record or null], ...]; run_at is null to
 -- keep the place in line

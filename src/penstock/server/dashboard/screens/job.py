@@ -23,11 +23,11 @@ from penstock.server.dashboard.session import PageContext, Reading, Writing, rea
 
 WIDTH = 1000
 LEAST = 4
-"""Minimum width of a step, on the scale of WIDTH."""
+"""Minimum width of a period, on the scale of WIDTH."""
 
 
 @dataclass(slots=True, frozen=True)
-class Step:
+class Period:
     what: str
     """waited, or the outcome of the run: completed, retry, failed, lost, running ..."""
     begun: float
@@ -46,23 +46,23 @@ class Step:
         return self.what == "waited"
 
 
-def steps(job: Job, now: float) -> list[Step]:
-    """Return the steps from enqueueing to now, or to the end."""
-    found: list[Step] = []
+def periods(job: Job, now: float) -> list[Period]:
+    """Return the periods from enqueueing to now, or to the end."""
+    found: list[Period] = []
     at = job.enqueued_at
 
-    def add(step: Step) -> None:
+    def add(period: Period) -> None:
         nonlocal at
-        if step.begun > at:
-            found.append(Step("waited", at, step.begun))
-        found.append(step)
-        at = step.ended
+        if period.begun > at:
+            found.append(Period("waited", at, period.begun))
+        found.append(period)
+        at = period.ended
 
     for record in job.history:
         ended = record["finished_at"]
         begun = record.get("started_at") or ended
         add(
-            Step(
+            Period(
                 record["outcome"],
                 begun,
                 ended,
@@ -74,25 +74,25 @@ def steps(job: Job, now: float) -> list[Step]:
         )
     begun = job.started_at
     if job.state is JobState.RUNNING and begun is not None and begun >= at:
-        add(Step("running", begun, now, job.attempts))
+        add(Period("running", begun, now, job.attempts))
     elif job.state is JobState.COMPLETED and begun is not None:
-        add(Step("completed", begun, job.finished_at or begun, job.attempts))
+        add(Period("completed", begun, job.finished_at or begun, job.attempts))
     elif not job.state.finished:
-        found.append(Step("waited", at, now))
+        found.append(Period("waited", at, now))
     elif job.state is JobState.CANCELLED and job.finished_at is not None:
-        add(Step("cancelled", job.finished_at, job.finished_at))
+        add(Period("cancelled", job.finished_at, job.finished_at))
     return found
 
 
-def bars(found: list[Step]) -> list[tuple[str, float, float]]:
+def bars(found: list[Period]) -> list[tuple[str, float, float]]:
     """Return the bars of the chart: kind, start and width, out of WIDTH."""
-    total = sum(step.seconds for step in found)
+    total = sum(period.seconds for period in found)
     if not total:
         return []
     drawn, at = [], 0.0
-    for step in found:
-        wide = WIDTH * step.seconds / total
-        kind = "waited" if step.waited else step.what.replace(" ", "-")
+    for period in found:
+        wide = WIDTH * period.seconds / total
+        kind = "waited" if period.waited else period.what.replace(" ", "-")
         drawn.append((kind, round(min(at, WIDTH - LEAST), 1), round(max(LEAST, wide), 1)))
         at += wide
     return drawn
@@ -112,10 +112,10 @@ async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
     found = hidden_job(
         await visit.tenant_view.job(job_id), visit.tenant_view.app.config.logging.hidden_names
     )
-    life = steps(found, visit.tenant_view.app.queue.now())
+    life = periods(found, visit.tenant_view.app.queue.now())
     return {
         "job": found,
-        "steps": life,
+        "periods": life,
         "bars": bars(life),
         "width": WIDTH,
         "repeatable": not found.kind.startswith(tuple(RESERVED)),

@@ -12,6 +12,11 @@
 --   payloads, results  hash seq -> JSON text (no result: null)
 --   log_lines          hash seq -> lines of JSON that handlers logged, the last 64 KiB
 --   history:SEQ        list of JSON records, one per ended run; at most 100
+--   steps:SEQ          hash key -> a line of JSON, and after a newline the result, if it has one;
+--                      only of jobs that record steps (see adapters/redis/steps.py)
+--   signals:SEQ        hash: last, how many there were; s:N -> name and payload, with a newline between;
+--                      t:N the same of those taken, after the key of the step; k:KEY -> N; w:NAME ->
+--                      how many of a name are not taken
 --   keys               hash tenant, kind, key -> seq
 --   log_jobs:TENANT,LOG  sorted set of seqs; children:ID the same for the jobs of a parent, of which
 --                      those whose row has `attached` are cancelled with it

@@ -79,6 +79,16 @@ function endings.released(s, row)
   remember_given_back(s, row)
 end
 
+-- It is due at once if the signal it waits for has come.
+function endings.suspended(s, row)
+  local waiting = s.signal and redis.call('HGET', ns .. 'signals:' .. row.seq, 'w:' .. s.signal)
+  local has_come = (tonumber(waiting) or 0) > 0
+  requeue(row, {
+    attempts = row.attempts - 1, run_at = has_come and s.started_at or s.run_at,
+    message = s.message, waits_lane = s.waits_lane or ''})
+  jobs.schedule(row)
+end
+
 endings['handed back'] = function(s, row)
   local changes = {
     attempts = row.attempts - 1, progress = 0, message = '', waits_lane = s.waits_lane or ''}
@@ -132,6 +142,7 @@ local function one(s, holder)
       stops.cancel_requeued(row, farewell(s))
       return false
     end
+    if s.outcome == 'suspended' then wake('ready') end
     if s.outcome == 'handed back' then
       wake('ready')
     else

@@ -1,0 +1,43 @@
+"""Displays the steps of a job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from penstock.cli.output import Looks, duration, print_table, printable, say
+from penstock.model.redact import hidden
+from penstock.model.step import Step
+
+
+def print_steps(steps: Sequence[Step], names: Collection[str]) -> None:
+    """A table of steps in the order in which they were begun; `names` are hidden in results."""
+    say()
+    if not steps:
+        say("no steps")
+        return
+    begun = min(step.started_at for step in steps)
+    rows = [
+        {
+            "step": printable(step.name + (f"#{step.occurrence}" if step.occurrence > 1 else "")),
+            "begun": f"+{duration(step.started_at - begun)}",
+            "took": ""
+            if step.finished_at is None
+            else duration(step.finished_at - step.started_at),
+            "tries": str(step.attempts),
+            "lane": printable(step.lane or ""),
+            "result": _result(step, names),
+        }
+        for step in steps
+    ]
+    print_table(rows, Looks(right=["begun", "took", "tries"], cut=["result"]))
+
+
+def _result(step: Step, names: Collection[str]) -> str:
+    if not step.recorded:
+        return "not recorded yet"
+    return printable(json.dumps(hidden(step.result, names), ensure_ascii=False))
+
+
+def _took(step: Step) -> str:
+    return "" if step.finished_at is None else duration(step.finished_at - step.started_at)

@@ -1,0 +1,107 @@
+"""Records steps: writes of all jobs of a process that come together share a commit."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from penstock.engine.retry import reconnect_delay
+from penstock.engine.run import Run
+from penstock.errors import QueueUnavailable
+from penstock.model.settings import EngineConfig
+from penstock.ports.queue import JobQueue, StepWrite
+from penstock.ports.steps import StepRow
+
+MOST_TOGETHER = 100
+MOST_BYTES = 4 * 1024 * 1024
+"""Of one commit, about: others want to write as well."""
+
+
+class _Waiting(NamedTuple):
+    run: Run
+    row: StepRow
+    stored: asyncio.Future[bool]
+
+    @property
+    def wanted(self) -> bool:
+        """Whether its run goes on. Not whether somebody waits: what was done is worth a record
+        also where the handler has given up waiting for it."""
+        return self.run.interrupted is None and self.run.ended is None
+
+
+class StepRecorder:
+    """Writes steps to the queue, one batch at a time: what comes meanwhile goes with the next."""
+
+    def __init__(self, queue: JobQueue, settings: EngineConfig) -> None:
+        self.settings = settings
+        self._queue = queue
+        self._waiting: list[_Waiting] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def load(self, run: Run) -> list[StepRow]:
+        """What earlier runs of the job have recorded."""
+        return await self._queue.steps(run.lease.id)
+
+    async def write(self, run: Run, row: StepRow) -> bool:
+        """Store a step; False if the run holds its job no more. While the queue is away it waits
+        for it, as long as the run lasts."""
+        stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(run, row, stored))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all(), name="penstock-steps")
+        return await stored
+
+    async def close(self) -> None:
+        """End what is under way. No run is left that would wait for it."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
+
+    async def _write_all(self) -> None:
+        failures = 0
+        try:
+            while self._waiting:
+                batch = self._take()
+                try:
+                    await self._write(batch)
+                    failures = 0
+                except QueueUnavailable as error:
+                    failures += 1
+                    self._put_back(batch, error)
+                    await asyncio.sleep(reconnect_delay(failures, self.settings))
+        finally:
+            self._writing = None
+
+    def _take(self) -> list[_Waiting]:
+        """The next batch: of one membership, which is that of all, but for the moment after a
+        lapse."""
+        member, size = self._waiting[0].run.member, 0
+        batch: list[_Waiting] = []
+        while self._waiting and self._waiting[0].run.member is member:
+            if len(batch) == MOST_TOGETHER or size > MOST_BYTES:
+                break
+            batch.append(self._waiting.pop(0))
+            size += len(batch[-1].row.result or "")
+        return batch
+
+    def _put_back(self, batch: list[_Waiting], error: QueueUnavailable) -> None:
+        for one in batch:
+            if not one.wanted and not one.stored.done():
+                one.stored.set_exception(error)
+        self._waiting[:0] = [one for one in batch if one.wanted]
+
+    @staticmethod
+    async def _write(batch: list[_Waiting]) -> None:
+        writes = [StepWrite(one.run.lease, one.row) for one in batch]
+        try:
+            answers = await batch[0].run.member.record(writes)
+        except QueueUnavailable:
+            raise
+        except Exception as error:
+            for one in batch:
+                if not one.stored.done():
+                    one.stored.set_exception(error)
+            return
+        for one, answer in zip(batch, answers, strict=True):
+            if not one.stored.done():  # else whoever waited was cancelled
+                one.stored.set_result(answer)

@@ -1,0 +1,282 @@
+"""`ctx.step`: parts of a job whose result is recorded, and taken from the record by a rerun."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+from penstock.engine.handlers import Handler
+from penstock.engine.job_lanes import JobLanes
+from penstock.engine.retry import retry_delay
+from penstock.engine.run import Interrupt, Run
+from penstock.engine.step_call import (
+    Invoke,
+    StepCall,
+    check_options,
+    current_key,
+    hash_arguments,
+)
+from penstock.engine.step_recorder import StepRecorder
+from penstock.errors import (
+    LaneBusy,
+    LeaseLost,
+    QueueError,
+    ResultTooLarge,
+    RunLater,
+    StepLimit,
+    StepMismatch,
+    SuspensionSwallowed,
+    is_permanent,
+)
+from penstock.model.payload import encode_step
+from penstock.model.step import STEP_RESULT_LIMIT, short_hash, step_key
+from penstock.ports.steps import StepRow
+from penstock.telemetry import tracing
+
+NOT_ATTEMPTS = (LaneBusy, RunLater, QueueError, LeaseLost)
+"""Errors that say nothing of the step: it was not tried, or what came of it is not known."""
+
+
+class RunSteps:
+    """The steps of one run. Made with its first one."""
+
+    def __init__(
+        self, run: Run, handler: Handler, recorder: StepRecorder, lanes: Callable[[], JobLanes]
+    ) -> None:
+        self._run = run
+        self._handler = handler
+        self._recorder = recorder
+        self._lanes = lanes
+        self._calls: dict[tuple[str, str], count[int]] = {}
+        self._known: dict[str, StepRow] = {}
+        """What is stored of the job's steps, by key."""
+        self._keys: set[str] = set()
+        """Keys of the steps that are stored or under way: what counts toward `max_steps`."""
+        self._seen: set[str] = set()
+        """Keys of the steps that this run has called."""
+        self._bytes = 0
+        self._open = 0
+        """Steps and waits that were called and have not ended."""
+        # The first claim of a job has token 1. Nobody can have recorded anything before it.
+        self._loaded = run.lease.token == 1
+        self._loading: asyncio.Task[None] | None = None
+
+    def begin(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        lane: str | None,
+        retries: int,
+        timeout: float | None,
+        strict: bool,
+    ) -> StepCall:
+        """The call that this is, by its name, its arguments and how often both have been called.
+        Not async: in a `gather` they are counted in the order in which they are written."""
+        check_options(name, function, retries, timeout)
+        hashed = hash_arguments(name, arguments)
+        # One C call for each, so that threads of a handler do not get the same number.
+        occurrence = next(self._calls.setdefault((name, hashed), count(1)))
+        key = step_key(name, hashed, occurrence)
+        self._seen.add(key)
+        self._open += 1
+        return StepCall(
+            name, function, arguments, hashed, occurrence, key, lane, retries, timeout, strict
+        )
+
+    def begin_wait(self, name: str, seconds: float | None) -> StepCall:
+        """The same for a wait, which calls no function."""
+        # No step has such a hash: what they hash is a list.
+        hashed = short_hash(f"wait {seconds!r}")
+        occurrence = next(self._calls.setdefault((name, hashed), count(1)))
+        key = step_key(name, hashed, occurrence)
+        self._open += 1
+        return StepCall(name, _nothing, (), hashed, occurrence, key, None, 0, None, False)
+
+    @asynccontextmanager
+    async def waiting(self, name: str) -> AsyncIterator[None]:
+        """For as long as a wait lasts; what is known of it has been loaded."""
+        try:
+            await self._ready(name)
+            yield
+        finally:
+            self._open -= 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing is under way but the wait that asks."""
+        return self._open == 1
+
+    def known(self, key: str) -> StepRow | None:
+        """What is stored of a step or wait."""
+        return self._known.get(key)
+
+    def note(self, row: StepRow) -> None:
+        """It was stored."""
+        self._known[row.key] = row
+        self._keys.add(row.key)
+
+    async def run(self, call: StepCall, invoke: Invoke) -> Any:
+        """What the step came to: from its record, else by calling its function."""
+        try:
+            await self._ready(call.name)
+            return await self._step(call, invoke)
+        finally:
+            self._open -= 1
+
+    async def _ready(self, name: str) -> None:
+        """Load what earlier runs have recorded. An error where this run cannot record any more."""
+        if self._run.suspended is not None:
+            raise SuspensionSwallowed
+        if self._run.ended is not None or self._run.interrupted is Interrupt.LEASE_LOST:
+            raise LeaseLost(self._run.lease.id, name)  # before it is paid for
+        if not self._loaded:
+            await self._load(name)
+
+    async def _step(self, call: StepCall, invoke: Invoke) -> Any:
+        key, known = call.key, self._known.get(call.key)
+        if known is not None and known.result is not None:
+            return json.loads(known.result)
+        if call.strict and known is None:
+            self._refuse_mismatch(call)
+        limit = self._recorder.settings.max_steps
+        if known is None and len(self._keys) >= limit:
+            raise StepLimit(
+                f"step {call.name!r} is one too many: a job records at most {limit:,} steps "
+                "(setting max_steps); let child jobs do a part of the work"
+            )
+        self._keys.add(key)
+        token = current_key.set(key)
+        try:
+            with tracing.span(f"step {call.name}"):
+                return await self._attempt(call, 0 if known is None else known.attempts, invoke)
+        finally:
+            current_key.reset(token)
+            if key not in self._known:
+                self._keys.discard(key)
+
+    async def _load(self, name: str) -> None:
+        """Read the records of earlier runs, once for all steps that wait for it."""
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._read(name), name="penstock-load-steps")
+        await asyncio.shield(self._loading)
+
+    async def _read(self, name: str) -> None:
+        run, version = self._run, self._handler.version
+        try:
+            rows = await self._recorder.load(run)
+            old = [row.key for row in rows if row.version != version]
+            if old and not await run.member.drop_steps(run.lease, old):
+                raise LeaseLost(run.lease.id, name)
+            self._known = {row.key: row for row in rows if row.version == version}
+            self._keys.update(self._known)
+            self._bytes = sum(_size(row) for row in self._known.values())
+            self._loaded = True
+        finally:
+            self._loading = None
+
+    def _refuse_mismatch(self, call: StepCall) -> None:
+        """StepMismatch if there is a record of the same name and occurrence that no other call of
+        this run has taken."""
+        for key, row in self._known.items():
+            same = (row.name, row.occurrence) == (call.name, call.occurrence)
+            if same and row.result is not None and key not in self._seen:
+                raise StepMismatch(call.name, call.occurrence)
+
+    async def _attempt(self, call: StepCall, attempts: int, invoke: Invoke) -> Any:
+        """Call the function until it succeeds or its retries are spent. They are spent once for all
+        runs of the job; a run that finds them spent tries once."""
+        last = max(attempts, call.retries) + 1
+        now = self._run.member.now
+        while True:
+            attempts += 1
+            row = self.row(call, attempts, now())
+            if call.counted:
+                await self.write(row)
+            try:
+                async with self._in_lane(call):
+                    row = row._replace(started_at=now())
+                    value = await self._in_time(call, invoke)
+            except NOT_ATTEMPTS:
+                if call.counted:
+                    await self.write(row._replace(attempts=attempts - 1))
+                raise
+            except Exception as error:
+                if not call.counted:
+                    await self.write(row)
+                if attempts >= last or is_permanent(error, self._handler.permanent):
+                    raise
+                settings = self._recorder.settings
+                await asyncio.sleep(retry_delay(attempts, settings, self._handler.backoff))
+            else:
+                return await self._record(call, row, value)
+
+    @asynccontextmanager
+    async def _in_lane(self, call: StepCall) -> AsyncIterator[None]:
+        if call.lane is None:
+            yield
+        else:
+            async with self._lanes().permit(call.lane):
+                yield
+
+    @staticmethod
+    async def _in_time(call: StepCall, invoke: Invoke) -> Any:
+        limit = asyncio.timeout(call.timeout)
+        try:
+            async with limit:
+                return await invoke()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TimeoutError(
+                f"step {call.name!r} took longer than its timeout of {call.timeout:g} s"
+            ) from None
+
+    async def _record(self, call: StepCall, row: StepRow, value: Any) -> Any:
+        text = encode_step(value, f"result of step {call.name!r}")
+        size, most = len(text.encode()), self._recorder.settings.max_steps_bytes
+        if size > STEP_RESULT_LIMIT:
+            raise ResultTooLarge(
+                f"result of step {call.name!r} is {size:,} bytes, the limit is "
+                f"{STEP_RESULT_LIMIT:,}; store it elsewhere and return a reference"
+            )
+        if self._bytes + size > most:
+            raise StepLimit(
+                f"step {call.name!r}: the results of all steps of a job take at most {most:,} "
+                "bytes (setting max_steps_bytes); store them elsewhere and return references"
+            )
+        self._bytes += size
+        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
+        # As a rerun gets it: a tuple has become a list the first time, too.
+        return json.loads(text)
+
+    def row(self, call: StepCall, attempts: int, started_at: float) -> StepRow:
+        """A row for a call, without a result."""
+        return StepRow(
+            call.key,
+            call.name,
+            call.arguments_hash,
+            call.occurrence,
+            self._handler.version,
+            call.lane,
+            attempts,
+            started_at,
+        )
+
+    async def write(self, row: StepRow) -> None:
+        """Store a row; LeaseLost if that is not possible any more."""
+        if not await self._recorder.write(self._run, row):
+            raise LeaseLost(self._run.lease.id, row.name)
+        self.note(row)
+
+
+def _nothing() -> None:
+    """Stands for the function of a wait."""
+
+
+def _size(row: StepRow) -> int:
+    return 0 if row.result is None else len(row.result.encode())

@@ -1,0 +1,83 @@
+"""`penstock jobs show --steps`, `jobs signal` and `dead-letters redrive --from-scratch`."""
+
+import pytest
+
+from penstock import JobContext, Penstock
+from tests.support.cli import Cli
+
+
+async def failed_job(app: Penstock) -> str:
+    """A dead letter that has recorded two steps and begun a third."""
+
+    @app.job("steps", max_retries=0)
+    async def handler(ctx: JobContext) -> None:
+        async def plan() -> dict[str, str]:
+            return {"next": "read", "api_key": "geheim"}
+
+        async def fail() -> None:
+            raise ValueError("no use")
+
+        for _ in range(2):
+            await ctx.step("plan", plan)
+        await ctx.step("fail", fail)
+
+    async with app.running():
+        job = await app.enqueue("steps")
+        await app.wait(job.id, timeout=60)
+    return job.id
+
+
+@pytest.fixture
+def dead(cli: Cli) -> str:
+    app = Penstock(cli.url, durable=False)
+    return cli.call(failed_job(app), app)
+
+
+def test_show_lists_the_steps_of_a_job(cli: Cli, dead: str) -> None:
+    shown = cli("jobs", "show", dead, "--steps").out
+
+    _, _, table = shown.rpartition("STEP")
+    first, second, third = [line.split() for line in table.splitlines()[1:]]
+    assert (first[0], second[0], third[0]) == ("plan", "plan#2", "fail")
+    assert '"read"' in table
+    assert "geheim" not in shown
+    assert "not recorded yet" in table
+    assert "STEP" not in cli("jobs", "show", dead).out
+
+
+def test_show_as_json_has_the_steps_where_they_are_asked_for(cli: Cli, dead: str) -> None:
+    steps = cli("jobs", "show", dead, "--steps", "--json").json["steps"]
+
+    assert [(step["name"], step["occurrence"], step["attempts"]) for step in steps] == [
+        ("plan", 1, 1),
+        ("plan", 2, 1),
+        ("fail", 1, 1),
+    ]
+    assert steps[0]["result"] == {"next": "read", "api_key": "geheim"}
+    assert steps[2]["finished_at"] is None
+    assert "steps" not in cli("jobs", "show", dead, "--json").json
+
+
+def test_redrive_keeps_the_steps_unless_from_scratch(cli: Cli, dead: str) -> None:
+    app = Penstock(cli.url, durable=False)
+    cli("dead-letters", "redrive", dead)
+    assert len(cli.call(app.steps(dead), app)) == 3
+
+
+def test_redrive_from_scratch_drops_the_steps(cli: Cli, dead: str) -> None:
+    app = Penstock(cli.url, durable=False)
+    cli("dead-letters", "redrive", dead, "--from-scratch")
+    assert cli.call(app.steps(dead), app) == []
+
+
+def test_signal_tells_a_job_once_for_a_key(cli: Cli) -> None:
+    job_id = cli.enqueue("anything")
+    told = ("jobs", "signal", job_id[-8:], "approved", '{"by": "ops"}', "--key", "k")
+
+    assert cli(*told).out == "sent\n"
+    assert cli(*told, "--json").json == {"stored": False}
+    assert "is not JSON" in cli("jobs", "signal", job_id, "approved", "{", code=2).err
+
+
+def test_a_finished_job_takes_no_signals(cli: Cli, dead: str) -> None:
+    assert "is failed, and takes no signals" in cli("jobs", "signal", dead, "go", code=1).err

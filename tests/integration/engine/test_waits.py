@@ -1,0 +1,269 @@
+"""Sleeping, and waiting for signals: the worker and the lease are given up meanwhile."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from penstock import Job, JobContext, JobState, Penstock
+from penstock.engine import waits
+from penstock.errors import JobEnded, Suspended
+from tests.support.waiting import until
+from tests.support.worker_processes import Farm
+
+SOON = 60.0
+MOMENT = 0.05
+LONG = 3600.0
+
+
+@pytest.fixture(autouse=True)
+def _suspends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a moment, so that no test has to sleep for long."""
+    monkeypatch.setattr(waits, "SHORT_SECONDS", 0.0)
+
+
+async def waits_for(app: Penstock, job: Job, what: str) -> Job:
+    """The job, once it is queued again and waits for that."""
+
+    async def waiting() -> Job | None:
+        found = await app.get(job.id)
+        return found if what in (found.waiting_for or "") else None
+
+    return await until(waiting, f"a job that waits for {what}")
+
+
+async def test_a_job_sleeps_and_goes_on_with_its_records(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    begun: list[int] = []
+    called: list[str] = []
+
+    async def note(what: str) -> str:
+        called.append(what)
+        return what
+
+    @app.job("nap")
+    async def nap(ctx: JobContext) -> list[str]:
+        begun.append(ctx.attempt)
+        before = await ctx.step("before", note, "before")
+        await ctx.sleep(MOMENT)
+        await ctx.sleep(MOMENT)
+        return [before, await ctx.step("after", note, "after")]
+
+    async with app.running():
+        job = await app.enqueue("nap")
+        done = await app.wait(job.id, timeout=SOON)
+    assert done.result == ["before", "after"]
+    assert called == ["before", "after"]
+    assert set(begun) == {1}  # two sleeps, and no attempt for either
+    assert (done.attempts, done.releases, done.history) == (1, 0, [])
+
+
+async def test_a_sleep_that_is_over_is_not_slept_again(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    begun: list[int] = []
+
+    @app.job("nap")
+    async def nap(ctx: JobContext) -> str:
+        begun.append(ctx.attempt)
+        await ctx.sleep(MOMENT)
+        if ctx.attempt == 1:
+            raise ConnectionError("after the sleep")
+        return "done"
+
+    async with app.running():
+        job = await app.enqueue("nap")
+        assert await app.result(job.id, timeout=SOON) == "done"
+    assert begun.count(2) == 1
+
+
+async def test_sleeping_and_waiting_jobs_occupy_no_worker(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG, max_workers=1)
+
+    @app.job("sleeper")
+    async def sleeper(ctx: JobContext) -> None:
+        await ctx.sleep(LONG)
+
+    @app.job("waiter")
+    async def waiter(ctx: JobContext) -> Any:
+        return await ctx.wait_for("go")
+
+    @app.job("other")
+    async def other(ctx: JobContext) -> str:
+        return "done"
+
+    async with app.running() as orchestrator:
+        asleep, waiting = await app.enqueue("sleeper"), await app.enqueue("waiter")
+        await waits_for(app, asleep, "(sleeps)")
+        await waits_for(app, waiting, "the signal 'go'")
+        assert orchestrator.status["parked"] == 0
+        assert await app.result((await app.enqueue("other")).id, timeout=SOON) == "done"
+        await app.cancel(asleep.id)
+        assert (await app.wait(asleep.id, timeout=SOON)).state is JobState.CANCELLED
+        assert await app.signal(waiting.id, "go", {"by": "ops"})
+        assert await app.result(waiting.id, timeout=SOON) == {"by": "ops"}
+        with pytest.raises(JobEnded):
+            await app.signal(waiting.id, "go")
+
+
+async def test_a_signal_that_comes_first_is_kept_and_each_is_taken_once(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+
+    @app.job("waiter")
+    async def waiter(ctx: JobContext) -> list[Any]:
+        found = [await ctx.wait_for("go"), await ctx.wait_for("go", timeout=LONG)]
+        if ctx.attempt == 1:
+            raise ConnectionError("both were taken")
+        return found
+
+    async with app:
+        job = await app.enqueue("waiter")
+        assert await app.signal(job.id, "go", 1, key="a")
+        assert not await app.signal(job.id, "go", 1, key="a")
+        assert await app.signal(job.id, "go", 2)
+        async with app.running():
+            assert await app.result(job.id, timeout=SOON) == [1, 2]
+
+
+async def test_a_wait_that_timed_out_stays_so(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    seen: list[Any] = []
+
+    @app.job("waiter")
+    async def waiter(ctx: JobContext) -> Any:
+        seen.append(await ctx.wait_for("go", timeout=MOMENT))
+        return await ctx.wait_for("go")
+
+    async with app.running():
+        job = await app.enqueue("waiter")
+        await waits_for(app, job, "the signal 'go'")
+        await until(lambda: bool(seen), "the timeout")
+        await app.signal(job.id, "go", "late")
+        assert await app.result(job.id, timeout=SOON) == "late"
+    assert set(seen) == {None}
+
+
+async def test_a_waiting_job_outlives_its_process(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    begun: list[int] = []
+
+    @app.job("waiter")
+    async def waiter(ctx: JobContext) -> Any:
+        begun.append(ctx.attempt)
+        return await ctx.wait_for("go")
+
+    async with app:
+        async with app.running():
+            job = await app.enqueue("waiter")
+            await waits_for(app, job, "the signal 'go'")
+        assert begun == [1]
+        await app.signal(job.id, "go", 7)
+        async with app.running():
+            assert await app.result(job.id, timeout=SOON) == 7
+    assert begun == [1, 1]
+
+
+async def test_a_suspension_runs_finally_and_passes_through_task_groups(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    cleaned: list[str] = []
+
+    @app.job("tidy")
+    async def tidy(ctx: JobContext) -> str:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(ctx.wait_for("go"))
+        except Exception:
+            cleaned.append("caught")
+            raise
+        finally:
+            cleaned.append("finally")
+        return "done"
+
+    async with app.running():
+        job = await app.enqueue("tidy")
+        await waits_for(app, job, "the signal 'go'")
+        await app.signal(job.id, "go")
+        assert await app.result(job.id, timeout=SOON) == "done"
+    assert cleaned == ["finally", "finally"]
+
+
+@pytest.mark.parametrize("then", ["returns", "steps"])
+async def test_swallowing_a_suspension_is_told(farm: Farm, then: str) -> None:
+    app = farm.bare(lease_seconds=LONG)
+
+    caught: list[type[BaseException]] = []
+
+    async def nothing() -> None: ...
+
+    @app.job("greedy")
+    async def greedy(ctx: JobContext) -> None:
+        try:
+            await ctx.sleep(LONG)
+        except BaseException as error:
+            caught.append(type(error))
+        if then == "steps":
+            await ctx.step("nothing", nothing)
+
+    async with app.running():
+        job = await app.wait((await app.enqueue("greedy")).id, timeout=SOON)
+    assert job.error is not None
+    assert job.error["type"] == "SuspensionSwallowed"
+    assert (job.state, job.attempts) == (JobState.FAILED, 1)
+    assert caught == [Suspended]
+
+
+async def test_a_job_with_a_step_under_way_is_parked_instead(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG, poll_seconds=0.02)
+    begun: list[int] = []
+    asleep = asyncio.Event()
+
+    async def ends_after_the_signal() -> str:
+        await asleep.wait()
+        return "step"
+
+    @app.job("both")
+    async def both(ctx: JobContext) -> list[Any]:
+        begun.append(ctx.attempt)
+        step = ctx.step("step", ends_after_the_signal)
+        return list(await asyncio.gather(step, ctx.sleep(MOMENT), ctx.wait_for("go")))
+
+    async with app.running() as orchestrator:
+        job = await app.enqueue("both")
+        await until(lambda: orchestrator.status["parked"] == 1, "the job to be parked")
+        await app.signal(job.id, "go", 3)
+        asleep.set()
+        assert await app.result(job.id, timeout=SOON) == ["step", None, 3]
+    assert begun == [1]
+
+
+async def test_a_sync_handler_sleeps_and_waits(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    begun: list[int] = []
+
+    @app.job("sync")
+    def sync(ctx: JobContext) -> Any:
+        begun.append(ctx.attempt)
+        ctx.sleep(MOMENT)
+        return ctx.wait_for("go", timeout=LONG)
+
+    async with app.running():
+        job = await app.enqueue("sync")
+        await waits_for(app, job, "the signal 'go'")
+        await app.signal(job.id, "go", "now")
+        assert await app.result(job.id, timeout=SOON) == "now"
+    assert set(begun) == {1}
+    assert len(begun) >= 2
+
+
+async def test_the_deadline_counts_while_a_job_sleeps(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+
+    @app.job("late")
+    async def late(ctx: JobContext) -> None:
+        await ctx.sleep(LONG)
+
+    async with app.running():
+        job = await app.enqueue("late", deadline=time.time() + 2.0)
+        ended = await app.wait(job.id, timeout=SOON)
+    assert ended.error is not None
+    assert ended.error["type"] == "DeadlineExceeded"
