@@ -2,8 +2,11 @@
 
 import time
 
+import pytest
+
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneCommand, News
+from penstock.ports.queue import Outcome
 from tests.conformance.lane_support import (
     CALM,
     LANE,
@@ -98,6 +101,38 @@ async def test_first_to_fail_gets_its_attempt_back_while_it_runs_again(ledger: L
 
     assert settled.spared == {again.ref}
     assert await attempts(queue, first.id) == 0
+
+
+async def test_first_to_fail_stays_a_dead_letter_if_it_has_failed_by_itself_since(
+    ledger: Ledger,
+) -> None:
+    queue = await open_lanes(ledger, api=CALM)
+    member = await ledger.join(queue)
+    await add(queue, 2, lane=LANE)
+    first, second = await claim_lanes(member, 2)
+    await end(member, down(first))
+    (again,) = await claimed_soon(member, lanes=1)
+    await end(member, own_fault(again)._replace(outcome=Outcome.FAILED))
+    await end(member, down(second))
+
+    row = await get(queue, first.id)
+    assert (row.state, row.attempts) == (JobState.FAILED, 1)
+
+
+async def test_first_to_fail_keeps_its_time_if_it_was_released_since(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api=CALM)
+    member = await ledger.join(queue)
+    await add(queue, 2, lane=LANE)
+    first, second = await claim_lanes(member, 2)
+    await end(member, down(first))
+    (again,) = await claimed_soon(member, lanes=1)
+    later = time.time() + 3600
+    await end(member, own_fault(again, later)._replace(outcome=Outcome.RELEASED))
+    await end(member, down(second))
+
+    row = await get(queue, first.id)
+    assert (row.state, row.attempts) == (JobState.QUEUED, 0)
+    assert row.run_at == pytest.approx(later, rel=0, abs=1)
 
 
 async def test_run_with_several_failed_requests_gets_one_attempt_back(ledger: Ledger) -> None:

@@ -330,11 +330,12 @@ error = coalesce(:error, error), error_type = coalesce(:error_type, error_type)
 error = coalesce(:error, error)
 
 -- name: return_attempts
--- Failed runs of a job have spent no attempt after all, and it is first in its line again.
+-- Failed runs of a job, the last of which ended it or put it off, have spent no attempt after all: it
+-- is first in its line again.
 UPDATE penstock.jobs
 SET attempts = CASE WHEN attempts > :count THEN attempts - :count ELSE 0 END, run_at = :now,
     state = 'queued', finished_at = NULL, ready = CASE WHEN crashes > 0 THEN 2 ELSE 1 END
-WHERE seq = :seq AND state IN ('queued', 'failed') AND attempts > 0
+WHERE seq = :seq AND token = :token AND state IN ('queued', 'failed') AND attempts > 0
 RETURNING tenant, log, id, kind, attempts
 
 -- name: return_attempts_running
@@ -344,6 +345,12 @@ SET attempts = CASE WHEN attempts > :count - (CASE WHEN token = :token THEN 1 EL
                     THEN attempts - :count + (CASE WHEN token = :token THEN 1 ELSE 0 END)
                     ELSE 1 END
 WHERE seq = :seq AND state = 'running'
+
+-- name: return_attempts_since
+-- The same of a job that has run once more: what came of that run stands.
+UPDATE penstock.jobs
+SET attempts = CASE WHEN attempts > :count THEN attempts - :count ELSE 0 END
+WHERE seq = :seq AND token <> :token AND state IN ('queued', 'failed')
 
 -- name: forget
 -- A chunk of the finished jobs that are past the retention.

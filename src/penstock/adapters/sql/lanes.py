@@ -75,13 +75,16 @@ async def wake_lane(tx: Sql, lane: str) -> None:
 
 async def return_attempts(tx: Sql, failures: Sequence[Spared]) -> None:
     """Failures that turn out to be their lane's have spent no attempt, not even the last one: a
-    job that they ended is queued again. One that runs again goes on, with fewer attempts spent."""
+    job that they ended is queued again. One that runs again goes on, with fewer attempts spent, and
+    one that has run again stays what that has made of it: a dead letter, or asleep."""
     entries = []
     for seq, token, count in sorted(failures):
-        if await tx.execute("return_attempts_running", seq=seq, token=token, count=count):
+        failed = {"seq": seq, "token": token, "count": count}
+        if await tx.execute("return_attempts_running", **failed):
             continue
-        row = await tx.one("return_attempts", now=tx.now, seq=seq, count=count)
+        row = await tx.one("return_attempts", now=tx.now, **failed)
         if row is None:
+            await tx.execute("return_attempts_since", **failed)
             continue
         tx.wake(Topic.READY)
         tenant, log, job_id, kind, attempts = row

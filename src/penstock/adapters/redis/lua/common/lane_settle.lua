@@ -4,7 +4,8 @@ local lane_settle = {}
 
 -- Failures {job, token of the last, how many} that turn out to be their lane's have spent no
 -- attempt, not even the last one: a job that they ended is queued again. One that runs again goes on,
--- with fewer attempts spent; if it is the run that failed last, that is judged when it ends.
+-- with fewer attempts spent; if it is the run that failed last, that is judged when it ends. One that
+-- has run again stays what that has made of it: a dead letter, or asleep.
 function lane_settle.return_attempts(failures)
   for _, failure in ipairs(failures) do
     local row = jobs.load(failure[1])
@@ -12,6 +13,9 @@ function lane_settle.return_attempts(failures)
     if row and row.state == 'running' then
       local count = failure[3] - (tonumber(row.token) == failure[2] and 1 or 0)
       jobs.save(row, {attempts = math.max(1, attempts - count)})
+    elseif row and (row.state == 'queued' or row.state == 'failed')
+      and tonumber(row.token) ~= failure[2] then
+      jobs.save(row, {attempts = math.max(0, attempts - failure[3])})
     elseif row and (row.state == 'queued' or row.state == 'failed') and attempts > 0 then
       if row.state == 'failed' then
         redis.call('ZREM', ns .. 'failed', row.seq)
