@@ -21,7 +21,7 @@ SLOWEST = 64.0
 PRAISE = 20
 """Successes in a row after which a slowed lane goes twice as fast again."""
 REFUSALS = 3
-PARDONED = "[[0, 0, 0], [-1, 0, 0]]"
+PARDONED = "[[0, 0], [-1, 0]]"
 """As if two others had just been refused: one more refusal blocks the lane again."""
 CREDENTIALS = "credentials"
 SUSPICION_SECONDS = 300.0
@@ -122,7 +122,8 @@ def suspected(lane: LaneState, now: float) -> bool:
 def _open(lane: LaneState, last: int, now: float) -> list[Spared]:
     """Open the breaker; the job that was under suspicion is not at fault."""
     assert lane.suspect is not None
-    spared = [Spared(lane.suspect, lane.suspect_token, lane.suspect_failures)]
+    # At least the one that made it so: the version before does not count them.
+    spared = [Spared(lane.suspect, lane.suspect_token, max(1, lane.suspect_failures))]
     lane.tried = _added(lane.tried, [lane.suspect])
     lane.suspect, lane.suspect_failures, lane.last_trial = None, 0, last
     _climb(lane, now)
@@ -184,15 +185,20 @@ def refused(lane: LaneState, job: int, token: int) -> FailureVerdict:
     abandoned(lane, job)
     if lane.blocked_why == CREDENTIALS and lane.blocked_until == FOR_EVER:
         return FailureVerdict(Fault.LANE)
-    known = {seq: Spared(seq, of, *count or (1,)) for seq, of, *count in json.loads(lane.refusers)}
-    before = known.pop(job, None)
-    count = 1 if before is None else before.failures + (before.token != token)
-    others = list(known.values())
-    lane.refusers = json.dumps([*others, (job, token, count)])
+    # Runs, not jobs with a count: processes of the version before read pairs.
+    refusals: list[tuple[int, int]] = [
+        (seq, of) for seq, of in json.loads(lane.refusers) if (seq, of) != (job, token)
+    ]
+    others: dict[int, Spared] = {}
+    for seq, of in refusals:
+        if seq != job:
+            before = others.get(seq)
+            others[seq] = Spared(seq, of, 1 if before is None else before.failures + 1)
     if len(others) + 1 < REFUSALS:
+        lane.refusers = json.dumps([*refusals, (job, token)])
         return FailureVerdict(Fault.JOB)
     lane.blocked_until, lane.blocked_why, lane.refusers = FOR_EVER, CREDENTIALS, "[]"
-    return FailureVerdict(Fault.LANE, others)
+    return FailureVerdict(Fault.LANE, list(others.values()))
 
 
 def _added(jobs: str, more: list[int]) -> str:

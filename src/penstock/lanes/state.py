@@ -41,8 +41,7 @@ class LaneState:
     credentials: int = 1
     """Whether requests carry a key, so that refusals (401, 403) may mean that it is no good."""
     refusers: str = "[]"
-    """Jobs that were refused, with no success between: [[job, token of its last run that was,
-    how many were], ...]."""
+    """Runs that were refused, with no success between: [[job, token], ...]."""
     blocked_until: float = 0.0
     blocked_why: str | None = None
     """rate limited, credentials, paused"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +59,22 @@ def test_every_run_of_the_suspect_that_failed_counts_once() -> None:
 
     assert breaker.unavailable(lane, 2, 9, NOON).spared == [(1, 8, 3)]
     assert lane.suspect_failures == 0
+
+
+def test_suspect_of_a_version_that_does_not_count_gets_its_attempt_back() -> None:
+    lane = lane_state()
+    lane.suspect, lane.suspect_token, lane.suspect_at = 1, 5, NOON
+
+    assert breaker.unavailable(lane, 2, 9, NOON).spared == [(1, 5, 1)]
+
+
+def test_refusals_are_stored_as_the_version_before_reads_them_and_every_run_counts_once() -> None:
+    lane = lane_state()
+    for job, token in ((1, 5), (1, 5), (1, 6), (2, 9)):
+        assert breaker.refused(lane, job, token).fault is Fault.JOB
+    assert [(job, token) for job, token in json.loads(lane.refusers)] == [(1, 5), (1, 6), (2, 9)]
+
+    assert breaker.refused(lane, 3, 1) == (Fault.LANE, [(1, 6, 2), (2, 9, 1)])
 
 
 def test_failures_before_a_success_or_long_ago_are_the_jobs_own() -> None:

@@ -31,7 +31,14 @@ from penstock.ports.queue import (
     Settlement,
     Want,
 )
-from tests.conformance.support import error_of, new_jobs
+from tests.conformance.support import (
+    claim,
+    claim_one,
+    completed,
+    error_of,
+    new_jobs,
+    settle,
+)
 from tests.support.database_servers import redis_url
 
 KINDS = ("work", "laned", "guessed")
@@ -198,6 +205,7 @@ def _place(
             add(f"expecting:{row['waits_lane']}")
         if seq in found.get("scheduled", set()):
             add("scheduled")
+            add("put_off")
         else:
             prefix = "alone" if int(row.get("crashes", 0)) else "line"
             add(f"{prefix}:{lane}\n{kind}", row["place"])
@@ -223,6 +231,7 @@ CHECKED = (
         "queued:",
         "deadlines",
         "scheduled",
+        "put_off",
         "line:",
         "alone:",
     ),
@@ -271,4 +280,23 @@ async def test_indexes_say_what_the_rows_say(flavour: str, seed: int) -> None:
             seen |= {job.state for job in await queue.find(JobFilter(), 1000)}
     assert seen == set(JobState), "everything has happened"
     await chaos.end()
+    await queue.close()
+
+
+async def test_jobs_that_the_version_before_has_left_in_an_index_of_ours_are_let_be() -> None:
+    """It starts and deletes jobs, and knows nothing of `put_off`."""
+    url = f"{redis_url('redis')}?namespace={new_id()}"
+    queue = RedisQueue(url)
+    await queue.open()
+    member = await queue.join(["work"], 1, 60.0)
+    await queue.enqueue(new_jobs(1))
+    lease = await claim_one(member)
+    tag, later = parse(url).tag, time.time() + 3600
+    with redis.Redis.from_url(url.partition("?")[0], decode_responses=True) as server:
+        server.zadd(f"{tag}:put_off", {str(lease.seq): later, str(lease.seq + 1): later})
+        await member.upkeep()
+        assert server.zrange(f"{tag}:put_off", 0, -1) == []
+    assert await claim(member) == [], "it runs"
+    assert await settle(member, completed(lease)) == []
+    await member.leave()
     await queue.close()

@@ -12,7 +12,7 @@ local DAILY_RESET_SECONDS = 3600
 local REMEMBERED = 30
 
 local breaker = {
-  PARDONED = '[[0,0,0],[-1,0,0]]',
+  PARDONED = '[[0,0],[-1,0]]',
   CREDENTIALS = 'credentials',
   FOR_EVER = 1e12,
 }
@@ -62,7 +62,7 @@ end
 
 -- Open the breaker; the job that was under suspicion is not at fault.
 local function open(lane, last, now)
-  local spared = {{lane.suspect, lane.suspect_token, lane.suspect_failures}}
+  local spared = {{lane.suspect, lane.suspect_token, math.max(1, lane.suspect_failures)}}
   lane.tried = added(lane.tried, {lane.suspect})
   lane.suspect, lane.suspect_failures, lane.last_trial = nil, 0, last
   climb(lane, now)
@@ -163,19 +163,19 @@ function breaker.refused(lane, job, token)
   if lane.blocked_why == breaker.CREDENTIALS and lane.blocked_until == breaker.FOR_EVER then
     return 'lane', {}
   end
-  local others, again = {}, 1
-  for _, refuser in ipairs(cjson.decode(lane.refusers)) do
-    refuser[3] = refuser[3] or 1
-    if refuser[1] ~= job then
-      others[#others + 1] = refuser
-    else
-      again = refuser[3] + (refuser[2] ~= token and 1 or 0)
+  local refusals, others, place = {}, {}, {}
+  for _, refusal in ipairs(cjson.decode(lane.refusers)) do
+    local seq, of = refusal[1], refusal[2]
+    if seq ~= job or of ~= token then refusals[#refusals + 1] = {seq, of} end
+    if seq ~= job then
+      place[seq] = place[seq] or #others + 1
+      local before = others[place[seq]]
+      others[place[seq]] = {seq, of, before and before[3] + 1 or 1}
     end
   end
   if #others + 1 < REFUSALS then
-    local all = {unpack(others)}
-    all[#all + 1] = {job, token, again}
-    lane.refusers = as_json(all)
+    refusals[#refusals + 1] = {job, token}
+    lane.refusers = as_json(refusals)
     return 'job', {}
   end
   lane.blocked_until, lane.blocked_why = breaker.FOR_EVER, breaker.CREDENTIALS
