@@ -60,7 +60,7 @@ class RunWaits:
             row = steps.row(call, 1, now())
             until = now() + LONGEST_SECONDS
             if timeout is not None:
-                ends = f"{call.name}:until"
+                ends = f"until:{call.name}"  # which no wait for a signal is called
                 key = step_key(ends, call.arguments_hash, call.occurrence)
                 until = await self._until(row._replace(key=key, name=ends), timeout)
             while True:
@@ -77,10 +77,10 @@ class RunWaits:
                 await self._wait(until, signal_reason(name), name)
 
     async def _until(self, row: StepRow, seconds: float) -> float:
-        """When a wait ends: recorded the first time."""
-        known = self.steps.known(row.key)
-        if known is None or known.result is None:
-            at = self.run.member.now()
+        """When a wait ends: recorded the first time. Again if the clock was ahead then and has been
+        set back: a sleep of seconds must not last until the clock is there again."""
+        known, at = self.steps.known(row.key), self.run.member.now()
+        if known is None or known.result is None or (known.finished_at or 0.0) > at:
             known = row._replace(finished_at=at, result=json.dumps(at + seconds))
             await self.steps.write(known)
         return float(json.loads(known.result or "0"))
