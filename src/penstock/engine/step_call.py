@@ -60,9 +60,11 @@ def check_name(what: str, name: Any) -> None:
         )
 
 
-def check_options(name: Any, function: Any, retries: Any, timeout: Any) -> None:
+def check_options(name: Any, function: Any, lane: Any, retries: Any, timeout: Any) -> None:
     """ValidationError if they are no options of a step."""
     check_name("step", name)
+    if lane is not None:
+        check_name("lane", lane)
     if not callable(function):
         raise ValidationError(f"step {name!r} needs a function to call, not {function!r}")
     if not isinstance(retries, int) or not 0 <= retries <= 1000:

@@ -77,7 +77,7 @@ class RunSteps:
     ) -> StepCall:
         """The call that this is, by its name, its arguments and how often both have been called.
         Not async: in a `gather` they are counted in the order in which they are written."""
-        check_options(name, function, retries, timeout)
+        check_options(name, function, lane, retries, timeout)
         hashed = hash_arguments(name, arguments)
         # One C call for each, so that threads of a handler do not get the same number.
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
@@ -143,13 +143,7 @@ class RunSteps:
             return json.loads(known.result)
         if call.strict and known is None:
             self._refuse_mismatch(call)
-        limit = self._recorder.settings.max_steps
-        if known is None and len(self._keys) >= limit:
-            raise StepLimit(
-                f"step {call.name!r} is one too many: a job records at most {limit:,} steps "
-                "(setting max_steps); let child jobs do a part of the work"
-            )
-        self._keys.add(key)
+        self._count(key, call.name)
         token = current_key.set(key)
         try:
             with tracing.span(f"step {call.name}"):
@@ -158,6 +152,16 @@ class RunSteps:
             current_key.reset(token)
             if key not in self._known:
                 self._keys.discard(key)
+
+    def _count(self, key: str, name: str) -> None:
+        """StepLimit if it would be one step too many."""
+        limit = self._recorder.settings.max_steps
+        if key not in self._keys and len(self._keys) >= limit:
+            raise StepLimit(
+                f"step {name!r} is one too many: a job records at most {limit:,} steps "
+                "(setting max_steps); let child jobs do a part of the work"
+            )
+        self._keys.add(key)
 
     async def _load(self, name: str) -> None:
         """Read the records of earlier runs, once for all steps that wait for it."""
@@ -268,7 +272,8 @@ class RunSteps:
         )
 
     async def write(self, row: StepRow) -> None:
-        """Store a row; LeaseLost if that is not possible any more."""
+        """Store a row; LeaseLost if that is not possible any more. Waits count as steps do."""
+        self._count(row.key, row.name)
         if not await self._recorder.write(self._run, row):
             raise LeaseLost(self._run.lease.id, row.name)
         self.note(row)

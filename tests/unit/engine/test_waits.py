@@ -10,7 +10,8 @@ from penstock.engine.run import Run
 from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.steps import RunSteps
 from penstock.engine.waits import RunWaits
-from penstock.errors import Suspended
+from penstock.errors import StepLimit, Suspended, ValidationError
+from penstock.model.settings import EngineConfig
 from penstock.ports.steps import Consumed, StepRow
 
 NOON = 1_800_000_000.0
@@ -20,7 +21,8 @@ HOUR = 3600.0
 class Records:
     """What is stored of a job's waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_steps: int = 10) -> None:
+        self.settings = EngineConfig(max_steps=max_steps)
         self.rows: dict[str, StepRow] = {}
 
     async def load(self, run: Run) -> list[StepRow]:
@@ -76,3 +78,27 @@ async def test_no_signal_has_the_name_of_the_end_of_a_wait_for_another() -> None
         await waits.wait_for(waits.begin_wait_for("ok", 10), "ok", 10)
     assert len(records.rows) == 1
     assert waits.begin_wait_for("ok:until", 10).key not in records.rows
+
+
+async def test_waits_count_toward_the_steps_that_a_job_may_record() -> None:
+    records = Records(max_steps=2)
+    for later in range(2):
+        waits = waits_at(NOON + HOUR * later, records)
+        for _ in range(later):
+            await waits.sleep(waits.begin_sleep(10), 10)
+        with pytest.raises(Suspended):
+            await waits.sleep(waits.begin_sleep(10), 10)
+    waits = waits_at(NOON + 2 * HOUR, records)
+    for _ in range(2):
+        await waits.sleep(waits.begin_sleep(10), 10)
+    with pytest.raises(StepLimit, match="'sleep' is one too many"):
+        await waits.sleep(waits.begin_sleep(10), 10)
+    assert len(records.rows) == 2
+
+
+@pytest.mark.parametrize("lane", [7, "", "a\x00b", "\ud800"])
+def test_a_lane_that_no_queue_can_store_is_refused_before_anything_is_written(lane: Any) -> None:
+    """A queue that refuses one row of a batch looks as if it were away."""
+    steps = waits_at(NOON, Records()).steps
+    with pytest.raises(ValidationError, match="the name of a lane"):
+        steps.begin("step", print, (), lane, 1, None, False)
