@@ -116,6 +116,7 @@ class Parallel:
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
+        self._told_of = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -130,6 +131,7 @@ class Parallel:
             files = groupby(numbers, key=lambda number: session.items[number].path)
             plan = Plan(of_file for _, of_file in files)
             self._run(session, plan, min(at_once, len(numbers)))
+        assert self._told_of == len(session.items), "a test was lost, or run twice"
         return True
 
     def _run(self, session: pytest.Session, plan: Plan, at_once: int) -> None:
@@ -143,12 +145,14 @@ class Parallel:
                     worker = workers[ready]
                     reports = worker.hear()
                     if reports is not None:
+                        self._told_of += 1
                         _report(session, reports)
                         worker.tell_next()
                     else:
                         del workers[ready]
                         code, owed = worker.end()
                         if owed:
+                            self._told_of += 1
                             _report_death(session, session.items[owed[0]], code)
                             plan.give_back(worker.number, owed[1:])
                             worker = Worker(worker.number, session, plan)
