@@ -222,8 +222,7 @@ def _work(session: pytest.Session, connection: Connection, parent: int) -> None:
     config = session.config
     capture = config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
-    capture.stop_global_capturing()  # into files that all forks would share
-    capture.start_global_capturing()
+    _capture_apart(capture)
     _move_temporary_folder(config)
     forks.draw_anew()
     config.pluginmanager.register(Reporting(connection))
@@ -240,6 +239,20 @@ def _work(session: pytest.Session, connection: Connection, parent: int) -> None:
         os._exit(128 + signal.SIGINT)  # its parent was interrupted, too, and says so
     capture.stop_global_capturing()
     atexit._run_exitfuncs()
+
+
+def _capture_apart(capture: Any) -> None:
+    """Into files of this process. Those of the process that collected stay open, because modules
+    that were imported then may hold them (as a default argument, for one), but lead here too."""
+    before = capture._global_capturing
+    capture.suspend_global_capture(in_=True)
+    capture._global_capturing = None
+    capture.start_global_capturing()
+    now = capture._global_capturing
+    capture.inherited = before  # else it would be closed
+    for inherited, own in ((before.out, now.out), (before.err, now.err)):
+        if inherited is not None:  # as it is with --capture=no
+            os.dup2(own.tmpfile.fileno(), inherited.tmpfile.fileno())
 
 
 def _move_temporary_folder(config: pytest.Config) -> None:
