@@ -208,6 +208,7 @@ async def test_swallowing_a_suspension_is_told(farm: Farm, then: str) -> None:
         job = await app.wait((await app.enqueue("greedy")).id, timeout=SOON)
     assert job.error is not None
     assert job.error["type"] == "SuspensionSwallowed"
+    assert "in a `finally`" in job.error["message"]
     assert (job.state, job.attempts) == (JobState.FAILED, 1)
     assert caught == [Suspended]
 
