@@ -25,12 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.capture import FDCapture
 from _pytest.runner import runtestprotocol
 
 from tests.support import forks
 
 ALONE_AT_ONCE = 2
 CHAOS = Path(__file__).parents[1] / "chaos"
+LOOK_SECONDS = 2.0
+"""How long the end of a worker whose pipe somebody else holds open may go unnoticed."""
 _PR_SET_PDEATHSIG = 1
 _FORKING = get_context("fork")
 
@@ -93,12 +96,19 @@ class Worker:
 
     def hear(self) -> list[dict[str, Any]] | None:
         """The reports of a test; None if it has ended."""
+        if self.dead:
+            return None
         try:
             reports: list[dict[str, Any]] = self.connection.recv()
         except (EOFError, ConnectionError):
             return None
         self._told.popleft()
         return reports
+
+    @property
+    def dead(self) -> bool:
+        """Whether it has ended, even if a process that a test forked still holds its pipe."""
+        return self._process.exitcode is not None and not self.connection.poll()
 
     def end(self) -> tuple[int | None, list[int]]:
         """Wait for its end: its exit code, and what it was told to run and did not."""
@@ -141,7 +151,8 @@ class Parallel:
                 worker = Worker(number, session, plan)
                 workers[worker.connection] = worker
             while workers:
-                for ready in wait(list(workers)):
+                dead = [one for one, worker in workers.items() if worker.dead]
+                for ready in dead or wait(list(workers), LOOK_SECONDS):
                     worker = workers[ready]
                     reports = worker.hear()
                     if reports is not None:
@@ -251,7 +262,7 @@ def _capture_apart(capture: Any) -> None:
     now = capture._global_capturing
     capture.inherited = before  # else it would be closed
     for inherited, own in ((before.out, now.out), (before.err, now.err)):
-        if inherited is not None:  # as it is with --capture=no
+        if isinstance(inherited, FDCapture):  # not with --capture=no or --capture=sys
             os.dup2(own.tmpfile.fileno(), inherited.tmpfile.fileno())
 
 
