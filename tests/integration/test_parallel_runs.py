@@ -26,6 +26,7 @@ def test_every_test_is_run_once_and_reported_whatever_becomes_of_its_process(
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,  # it waits for ever where the death of a process is not noticed
     )
     said = ended.stdout
     assert ended.returncode == 1, said + ended.stderr

@@ -2,12 +2,18 @@
 
 import os
 import signal
+import time
 
 import pytest
+
+from tests.support.run_folder import run_folder
+
+LAST = run_folder() / "last-test"
 
 
 @pytest.mark.alone
 def test_comes_last() -> None:
+    LAST.touch()
     print("said alone")
     raise AssertionError("on purpose")
 
@@ -23,9 +29,11 @@ def test_fails() -> None:
 
 
 def test_dies() -> None:
-    if os.fork() == 0:  # it holds what the dead process held
-        signal.alarm(60)
-        signal.pause()
+    if os.fork() == 0:  # it holds the pipe of the process that dies, until the last test is run
+        signal.alarm(300)
+        while not LAST.exists():
+            time.sleep(0.1)
+        os._exit(0)
     os._exit(3)
 
 
