@@ -8,10 +8,9 @@ import random
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -22,8 +21,11 @@ from penstock.adapters.sqlite.schema import migrate
 from penstock.model import ids
 from penstock.ports.queue import Topic
 from penstock.testing.loop import SimulatedLoop, SimulatedProcess, current
+from penstock.testing.rows import RowChange, tables, watch
 
 T = TypeVar("T")
+Rows = dict[str, list[tuple[Any, ...]]]
+"""Tables, with all that is in them."""
 EPOCH = 1_800_000_000.0
 """What the clocks show when a simulation begins."""
 COMMIT_SECONDS = (0.0002, 0.004)
@@ -47,9 +49,8 @@ class Machine:
         """The disk is full until then."""
         self.wakeups_lost = 0.0
         """The share of wake-ups that get lost."""
-        self.connection = SharedConnection(":memory:", isolation_level=None)
-        self.connection.machine = self
-        self.connection.deserialize(_empty_queue())
+        self.connection = _take_connection()
+        self.connection.is_full = self.disk_is_full
 
     def process(self, name: str) -> SimulatedProcess:
         made = SimulatedProcess(name, 100 + len(self.processes))
@@ -89,7 +90,7 @@ class Machine:
             process.alive = False
             self._unlock(process)
         self.loop.close()
-        self.connection.discard()
+        _put_back(self.connection)
 
     # The seam: see penstock.runtime.
 
@@ -127,7 +128,7 @@ class Machine:
         return self.chance.uniform(*COMMIT_SECONDS)
 
     def disk_is_full(self) -> bool:
-        return self.loop.clock < self.full_until
+        return self.loop.clock < self.full_until and current.get().faulty
 
     def _bury(self, process: SimulatedProcess) -> None:
         self._unlock(process)
@@ -152,20 +153,50 @@ def _never(*_: Any, **__: Any) -> Any:
 class SharedConnection(sqlite3.Connection):
     """The one connection of all processes: each transaction is over before another begins."""
 
-    machine: Machine
+    def __init__(self) -> None:
+        super().__init__(":memory:", isolation_level=None, cached_statements=2000)
+        self.is_full: Callable[[], bool] = lambda: False
+        """Whether the disk takes no more of whoever writes now."""
+        self.committed: Callable[[Sequence[RowChange]], None] = lambda changes: None
+        """Told of what a transaction has changed, in the order of the commits."""
+        self.changes: list[RowChange] = []
+        """Of the transaction under way."""
+        self.tables: list[str] = []
 
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
-        if sql == "BEGIN IMMEDIATE" and self.machine.disk_is_full() and current.get().faulty:
+        if sql == "BEGIN IMMEDIATE" and self.is_full():
             error = sqlite3.OperationalError("database or disk is full")
             error.sqlite_errorname = "SQLITE_FULL"
             raise error
-        return super().execute(sql, *args)
+        cursor = super().execute(sql, *args)
+        if self.changes and not self.in_transaction:
+            changes, self.changes = self.changes, []
+            if sql != "ROLLBACK":
+                self.committed(changes)
+        return cursor
 
     def close(self) -> None:
         """A process closes its own; this one stays."""
 
-    def discard(self) -> None:
-        super().close()
+    def copy(self) -> Rows:
+        """All that is stored now."""
+        found = {
+            name: super(SharedConnection, self).execute(f"SELECT * FROM {name}").fetchall()
+            for name in self.tables
+        }
+        return {name: rows for name, rows in found.items() if rows}
+
+    def restore(self, copy: Rows) -> None:
+        """Have that stored which was when the copy was made, and tell nobody."""
+        execute = super().execute
+        for name in self.tables:
+            execute(f"DELETE FROM {name}")
+        for name in self.tables:  # what triggers made of others is replaced by what it was
+            if rows := copy.get(name):
+                execute(f"DELETE FROM {name}")
+                places = ", ".join("?" * len(rows[0]))
+                self.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+        self.changes.clear()
 
 
 class SimulatedQueue(SqliteQueue):
@@ -268,7 +299,7 @@ class SimulatedTicking:
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._stopped = name == "penstock-loop"  # nothing blocks the loop of a simulation
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Any = None
         self._wait(pause)
 
     async def stop(self) -> None:
@@ -343,15 +374,29 @@ class SimulatedBatches(Generic[T]):
         self._perform(batch)
 
 
-@cache
-def _empty_queue() -> bytes:
-    """A database with the tables of a queue: to make them takes longer than a simulation."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        migrate(connection, Path("simulated"))
-        return connection.serialize()
-    finally:
-        connection.close()
+_spare: list[SharedConnection] = []
+"""Empty queues. To make the tables takes longer than a simulation, and so does it to have all
+statements compiled again."""
+
+
+def _take_connection() -> SharedConnection:
+    if _spare:
+        return _spare.pop()
+    connection = SharedConnection()
+    migrate(connection, Path("simulated"))
+    connection.tables = tables(connection)
+    watch(connection, lambda change: connection.changes.append(change))
+    return connection
+
+
+def _put_back(connection: SharedConnection) -> None:
+    """Keep it for another simulation, emptied."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    connection.is_full = lambda: False
+    connection.committed = lambda changes: None
+    connection.restore({})
+    _spare.append(connection)
 
 
 @contextmanager

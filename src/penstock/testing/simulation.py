@@ -16,16 +16,15 @@ from typing import Any, NamedTuple
 import httpx2
 
 from penstock import runtime
-from penstock.adapters.sqlite.member import SqliteMember
 from penstock.app import Penstock
 from penstock.errors import ConfigError
 from penstock.model.job import Job
-from penstock.ports.lanes import Returned
-from penstock.ports.queue import Exchange, Inbox, NewJobs, Progress, Settlement, Want
 from penstock.testing.faults import FaultKind, InjectedFault, draw_faults
-from penstock.testing.history import SimulatedHistory, record
+from penstock.testing.history import told
 from penstock.testing.loop import SimulatedProcess, Stuck, current
-from penstock.testing.machine import Machine, SimulatedQueue, scratch_folder
+from penstock.testing.machine import Machine, scratch_folder
+from penstock.testing.model import EXCUSED_CLOCK_AHEAD, ReferenceModel
+from penstock.testing.recording import RecordingQueue
 
 FAULT_SECONDS = 10.0
 """Faults happen within this time."""
@@ -33,6 +32,8 @@ RECOVERY_SECONDS = 60.0
 """After the last fault, everything has to be done within this time."""
 
 LATE = f"not all was done {RECOVERY_SECONDS:g} s after the last fault"
+SLOT_SECONDS = 10.0
+"""After all is done, slots are given back within this time and two leases."""
 AHEAD = 10.0
 """How far the clock is set ahead for each second that this lasts."""
 
@@ -67,47 +68,6 @@ class SimulationReport:
     """Callbacks that were run."""
 
 
-class RecordingQueue(SimulatedQueue):
-    """The queue of a simulated process, which notes what it was told is stored."""
-
-    def __init__(self, machine: Machine, history: SimulatedHistory, **options: Any) -> None:
-        super().__init__(machine, **options)
-        self._history = history
-
-    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
-        jobs = await super().enqueue(batch, conn)
-        self._history.accept(jobs)
-        return jobs
-
-    async def join(
-        self,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None = None,
-    ) -> RecordingMember:
-        member = RecordingMember(self, kinds, max_workers, lease_seconds, inbox)
-        member.settled = self._history.settled
-        await member.join()
-        return member
-
-
-class RecordingMember(SqliteMember):
-    """The membership of a simulated process, which notes what it settles."""
-
-    settled: set[tuple[str, int]]
-
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        progress: Sequence[Progress],
-        want: Want | None,
-        returned: Sequence[Returned] = (),
-    ) -> Exchange:
-        self.settled |= {(one.lease.id, one.lease.token) for one in settlements}
-        return await super().exchange(settlements, progress, want, returned)
-
-
 class Simulation:
     """One run of an app under one seed."""
 
@@ -127,16 +87,21 @@ class Simulation:
         self._scenario = scenario
         self.seed = seed
         self.machine = Machine(seed, folder)
-        self.history = SimulatedHistory()
+        self._begun = self.machine.loop.clock
+        self.model = ReferenceModel(
+            self._time, self.machine.processes, bool(app.config.tenant_weights)
+        )
+        self.machine.connection.committed = self.model.commit
+        self.lines: list[tuple[float, str]] = []
+        """What happened beside the jobs: faults, processes, errors."""
         self.faults = faults
         self._check = check
         self._respond = respond
+        self._lease_seconds = app.config.engine.lease_seconds
         self._workers: list[SimulatedProcess | None] = [None] * workers
         self._started = 0
         self._outage = (0.0, 0)
         """Until when dependencies fail, and in which way."""
-        self._begun = self.machine.loop.clock
-        record(self.machine.connection, lambda: self.machine.loop.clock - self._begun)
 
     def run(self) -> list[str]:
         """Run it to its end; what was wrong, in words."""
@@ -151,13 +116,17 @@ class Simulation:
             client = machine.process("client")
             client.faulty = False
             done = loop.start(client, self._client())
+            wrong = self.model.wrong
             try:
-                over = loop.run_until(done.done, loop.clock + self._longest())
-                found = self.history.broken(machine.connection)
-                found += self._result_of(done) if over else [LATE]
-                found += self._unfinished()
+                over = loop.run_until(
+                    lambda: bool(wrong) or done.done(), loop.clock + self._longest()
+                )
+                found = [*wrong, *self.model.lost()]
+                if not wrong:
+                    found += self._result_of(done) if over else [LATE]
+                    found += self._unfinished() or self._slots_left()
             except Stuck as error:
-                found = [*self.history.broken(machine.connection), str(error)]
+                found = [*wrong, *self.model.lost(), str(error)]
             found += [f"{told.get('message')}: {told.get('exception')!r}" for told in loop.errors]
         return found
 
@@ -176,33 +145,53 @@ class Simulation:
 
     def told(self) -> str:
         """What happened, in lines."""
-        return self.history.told(self.machine.connection)
+        return told(self.lines, self.model.changes)
 
     def note(self, text: str) -> None:
         """Put a line into the history."""
-        self.history.note(self.machine.loop.clock - self._begun, f"{current.get()}: {text}")
+        self.lines.append((self._time(), f"{current.get()}: {text}"))
+
+    def _time(self) -> float:
+        return self.machine.loop.clock - self._begun
 
     def _result_of(self, done: asyncio.Task[Any]) -> list[str]:
         error = done.exception()
         if error is None:
             return []
-        self.history.note(self.machine.loop.clock - self._begun, f"client: {error!r}")
+        self.lines.append((self._time(), f"client: {error!r}"))
         return [f"{type(error).__name__}: {error}"]
 
     def _unfinished(self) -> list[str]:
-        rows = self.machine.connection.execute(
-            "SELECT id, kind, state, holder FROM jobs WHERE state IN ('queued', 'running')"
-        ).fetchall()
+        ticking = [kind for kind, one in self._app.handlers.items() if one.periodic is not None]
+        rows = self.model.unfinished(besides=ticking)  # there is always a next tick
         if not rows:
             return []
-        job, kind, state, holder = rows[0]
-        if kind not in self._app.handlers:
-            return [f"{job} ({kind}) is {state}: no handler is registered for {kind!r}"]
-        at = f" by process {holder}" if holder else ""
-        return [f"{len(rows)} jobs are not finished: {job} ({kind}) is {state}{at}"]
+        first = rows[0]
+        what = f"{first.id} ({first.kind}) is {first.state}"
+        if first.kind not in self._app.handlers:
+            return [f"{what}: no handler is registered for {first.kind!r}"]
+        at = f" by process {first.holder}" if first.holder else ""
+        return [f"{len(rows)} jobs are not finished: {what}{at}"]
+
+    def _slots_left(self) -> list[str]:
+        """When all is done, slots are given back, if only by who takes over from the dead."""
+        loop = self.machine.loop
+        gone = loop.run_until(
+            lambda: not self.model.slots_left(), loop.clock + 2 * self._lease_seconds + SLOT_SECONDS
+        )
+        return [] if gone else [f"slots of {self.model.slots_left()} were never given back"]
 
     async def _client(self) -> None:
         app = self._app_of_process()
+        wait = app.wait
+
+        async def wait_and_tell(job_id: str, timeout: float | None = None) -> Job:
+            since = self._time()
+            job = await wait(job_id, timeout)
+            self.model.tell(job_id, since)
+            return job
+
+        app.wait = wait_and_tell  # type: ignore[method-assign]
         async with app:
             await app.apply_lanes()
             await self._scenario(app)
@@ -214,7 +203,7 @@ class Simulation:
         app = self._app
         queue = RecordingQueue(
             self.machine,
-            self.history,
+            self.model,
             weights=app.config.tenant_weights,
             lane_config=app.lanes.config,
             ageing_seconds=app.config.engine.ageing_seconds,
@@ -249,6 +238,7 @@ class Simulation:
         self.note(str(fault))
         number = fault.process % len(self._workers)
         worker = self._workers[number]
+        self._disturb(fault, worker)
         until = loop.clock + fault.seconds
         match fault.kind:
             case FaultKind.CRASH if worker is not None:
@@ -280,6 +270,22 @@ class Simulation:
                 self._outage = (until, fault.steps)
             case _:
                 """The process is not there."""
+
+    def _disturb(self, fault: InjectedFault, worker: SimulatedProcess | None) -> None:
+        """Tell the model what may be late now, and whose lease may be lost."""
+        model, lease = self.model, self._lease_seconds
+        over = self._time() + fault.seconds + 2 * lease
+        match fault.kind:
+            case FaultKind.FREEZE:
+                model.excuse(worker, over)
+            case FaultKind.FULL_DISK:
+                model.excuse(None, over)
+            case FaultKind.CLOCK_JUMP if EXCUSED_CLOCK_AHEAD:
+                model.excuse(None, over)
+                over += AHEAD * fault.seconds
+            case FaultKind.LOST_WAKEUPS:
+                model.excuse_cancels(over)
+        model.disturb(over)
 
     def _replace(self, number: int, dying: SimulatedProcess | None) -> None:
         if dying is not None and dying.alive:
@@ -364,9 +370,9 @@ def simulate(
             )
             try:
                 found = simulation.run()
-                accepted = len(simulation.history.accepted)
-                told = simulation.told() if tell else ""
-                return SeedResult(found, accepted, simulation.machine.loop.steps, told)
+                accepted = len(simulation.model.accepted)
+                text = simulation.told() if tell else ""
+                return SeedResult(found, accepted, simulation.machine.loop.steps, text)
             finally:
                 simulation.close()
                 shutil.rmtree(folder)
