@@ -13,12 +13,22 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
+from penstock.adapters.sql import takeover
+from penstock.adapters.sql.queue import SqlQueue
+from penstock.adapters.sql.upkeep import Upkeep
 from penstock.adapters.sqlite import lanes as lane_store
+from penstock.adapters.sqlite import takeover as member_takeover
 from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
-from penstock.engine import dispatcher, membership
+from penstock.adapters.sqlite.renewal import Renewal
+from penstock.engine import dispatcher, membership, waiters
 from penstock.engine.claims import Claims
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.listeners import CancelListener
+from penstock.engine.permits import PermitBroker
+from penstock.engine.settler import Settler
+from penstock.lanes import breaker
+from penstock.lanes.state import LaneState
 from penstock.testing import SimulationFailed, simulate
 from penstock.testing.machine import SharedConnection
 from tests.simulation.workload import app, check, receiver, scenario
@@ -130,18 +140,130 @@ def _repeats_after_commit() -> AbstractContextManager[None]:
     return replaced((WriterThread, "_commit", twice))
 
 
+def _slot_leaks_on_cancel() -> AbstractContextManager[None]:
+    hear = PermitBroker._hear
+
+    def hear_who_waits(self: PermitBroker, line: Any, answers: list[tuple[Any, Any]]) -> None:
+        hear(self, line, [one for one in answers if not one[0].answer.done()])
+
+    return replaced((PermitBroker, "_hear", hear_who_waits), (PermitBroker, "_unused", nothing))
+
+
+def _waits_for_wakeups_only() -> AbstractContextManager[None]:
+    return replaced((waiters, "LOST_WAKEUP_SECONDS", 1e6))
+
+
+def _retry_resets_attempts() -> AbstractContextManager[None]:
+    return in_sql(
+        ("SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 5,",
+         "SET state = 'queued', holder = NULL, started_at = NULL, attempts = 0, error = s.value ->> 5,")
+    )  # fmt: skip
+
+
+def _crash_costs_nothing() -> AbstractContextManager[None]:
+    take_back = takeover.take_back
+
+    def forgiven(*args: Any) -> Any:
+        back = take_back(*args)
+        attempts = args[0][7] - 1
+        return back._replace(state="queued", attempts=attempts, ready=1, crashes=0)
+
+    return replaced((takeover, "take_back", forgiven))
+
+
+def _neighbours_of_poison() -> AbstractContextManager[None]:
+    take_back = takeover.take_back
+
+    def together(*args: Any) -> Any:
+        back = take_back(*args)
+        return back._replace(ready=min(back.ready, 1), crashes=0)
+
+    return replaced((takeover, "take_back", together))
+
+
+def _never_renewed() -> AbstractContextManager[None]:
+    return replaced((Renewal, "_renew", lambda *_: True))
+
+
+def _429_is_the_jobs_fault() -> AbstractContextManager[None]:
+    rate_limited = breaker.rate_limited
+
+    def blamed(*args: Any) -> Any:
+        return rate_limited(*args)._replace(fault=breaker.Fault.JOB)
+
+    return replaced((breaker, "rate_limited", blamed))
+
+
+def _all_try_at_once() -> AbstractContextManager[None]:
+    def may_start(self: LaneState, now: float) -> bool:
+        return self.blocked_until <= now and (not self.open or self.retry_at <= now)
+
+    return replaced((LaneState, "may_start", may_start), (lane_store, "end_lost_trials", nothing))
+
+
+def _first_come_first_served() -> AbstractContextManager[None]:
+    return in_sql(("SELECT max(coalesce((SELECT last FROM turns", "SELECT -1 + max(0 * coalesce((SELECT last FROM turns"))
+
+
+def _never_aged() -> AbstractContextManager[None]:
+    async def nobody(self: Upkeep, tx: Any) -> list[Any]:
+        return []
+
+    return replaced((Upkeep, "_aged", nobody))
+
+
+def _children_left() -> AbstractContextManager[None]:
+    async def leave(self: Any, *_: Any, **__: Any) -> None:
+        """Cancel nobody."""
+
+    return replaced((SqlQueue, "cancel_children", leave))
+
+
+def _cancel_not_heard() -> AbstractContextManager[None]:
+    async def look(self: CancelListener) -> None:
+        """See nothing."""
+
+    return replaced((CancelListener, "_look", look))
+
+
+def _outcomes_of_a_failed_trip() -> AbstractContextManager[None]:
+    return replaced((Settler, "put_back", nothing))
+
+
+def _leaves_with_its_jobs() -> AbstractContextManager[None]:
+    def end(tx: Any, number: int, *_: Any) -> list[Any]:
+        tx.execute("DELETE FROM processes WHERE number = ?", (number,))
+        return []
+
+    return replaced((member_takeover, "end_membership", end))
+
+
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a settlement is not fenced": _unfenced,
     "a settlement is fenced by the state alone": _unfenced_but_running,
     "a cancelled job completes": _cancelled_completes,
     "jobs of the dead are not queued again": _taken_back_and_forgotten,
+    "a process that stops keeps its jobs": _leaves_with_its_jobs,
     "slots of permits are not freed": _slots_of_permits,
+    "a request that is cancelled keeps its slot": _slot_leaks_on_cancel,
+    "slots are not taken": _slots_not_taken,
+    "an open breaker lets everybody try": _all_try_at_once,
+    "a 429 costs an attempt": _429_is_the_jobs_fault,
+    "a retry resets the count of attempts": _retry_resets_attempts,
+    "a crash costs no attempt": _crash_costs_nothing,
+    "a job that kills its process takes others along": _neighbours_of_poison,
+    "leases are not renewed": _never_renewed,
     "the dispatcher ends with its first error": _dispatcher_dies,
+    "outcomes are lost with the trip that fails": _outcomes_of_a_failed_trip,
     "a process that has lapsed does not join again": _never_rejoins,
     "a parked job gets no worker": _parked_never_back,
     "jobs beyond the second of a claim are forgotten": _leases_dropped_on_arrival,
     "a transaction is repeated after its commit": _repeats_after_commit,
-    "slots are not taken": _slots_not_taken,
+    "who waits for a job relies on wake-ups": _waits_for_wakeups_only,
+    "a running job does not hear of its cancel": _cancel_not_heard,
+    "children outlive their cancelled parent": _children_left,
+    "tenants take no turns": _first_come_first_served,
+    "jobs that wait are not aged": _never_aged,
 }
 
 

@@ -24,8 +24,10 @@ class FaultKind(StrEnum):
     LOST_WAKEUPS = "lost wake-ups"
     CLOCK_JUMP = "clock jump"
     """The clock of the computer is set ahead, and later back."""
+    CLOCK_SET_BACK = "clock set back"
+    """The clock of the computer is set back, for good."""
     OUTAGE = "outage"
-    """A lane's dependency fails, hangs, or answers 429."""
+    """A lane's dependency fails, hangs, answers 429, answers late, or answers nonsense."""
 
 
 @dataclass(slots=True, frozen=True)

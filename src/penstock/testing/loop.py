@@ -76,6 +76,8 @@ class SimulatedProcess:
         self.frozen_until = 0.0
         self.lapses = 0
         """How often it may have lost its lease: it stood still, or the clock jumped."""
+        self.clock_jumps = 0
+        """How often the clock was set ahead while it was there."""
         self.steps_left: int | None = None
         """Callbacks until it is killed; None: it is not."""
         self.stop: asyncio.Event

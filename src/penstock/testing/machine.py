@@ -35,9 +35,12 @@ COMMIT_SECONDS = (0.0002, 0.004)
 class Machine:
     """One computer: its clock, its disk with one queue, and the processes on it."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(
+        self, seed: int, folder: Path, died: Callable[[SimulatedProcess], None] = lambda _: None
+    ) -> None:
         self.chance = random.Random(seed)  # noqa: S311 (it is to be predictable)
         self.folder = folder
+        self._died = died
         self.loop = SimulatedLoop(self.chance, self._bury)  # type: ignore[abstract]
         self.processes: list[SimulatedProcess] = []
         self.wakeups: list[SimulatedWakeups] = []
@@ -133,6 +136,7 @@ class Machine:
     def _bury(self, process: SimulatedProcess) -> None:
         self._unlock(process)
         self.wakeups = [one for one in self.wakeups if one.process is not process]
+        self._died(process)
 
     def _unlock(self, process: SimulatedProcess) -> None:
         for fd, inode in process.locks:

@@ -52,15 +52,14 @@ TOLD_SECONDS = 3.0
 """Whoever waits for a job is told of its end within this time; lost wake-ups cost one second."""
 CANCEL_SECONDS = 3.0
 """A run is over, and none is begun, so long after its job was cancelled."""
-CASCADE_SECONDS = 10.0
-"""No child is begun so long after its parent was cancelled."""
-WAIT_SECONDS = 40.0
+CASCADE_SECONDS = 5.0
+"""No child is begun, or completed, so long after its parent was cancelled."""
+WAIT_SECONDS = 8.0
 """A job that needs no lane is begun within this time of when it could be."""
 FAIR_SLACK = 8
-"""Jobs of one other tenant that may be begun besides those whose turn it is: what was handed back
-keeps its place, and is begun twice."""
+"""Jobs of one other tenant that may be begun besides those whose turn it is."""
 
-# What is known to be wrong with the engine today, and excused. Each of these goes when it is mended.
+# What is known to be wrong with the engine today, and excused: each goes when it is mended.
 EXCUSED_CANCEL_BEFORE_ANSWER = True
 """A cancel between a claim's commit and its answer is not noticed by the process."""
 EXCUSED_LOST_CANCEL_WAKEUP = True
@@ -130,6 +129,8 @@ class ReferenceModel:
         self._turn: dict[int, float] = {}
         self._turns: dict[int, float] = {}
         self._served: Counter[tuple[int, str]] = Counter()
+        self._claimed: list[tuple[int, str]] = []
+        """Of the transaction that is judged, by band and tenant."""
 
     # What is told beside the rows.
 
@@ -212,6 +213,9 @@ class ReferenceModel:
                         self._tries.pop(change.name, None)
                 case JobGone():
                     self._forget(change.seq)
+        # What one claim takes it takes at once, in whatever order the rows are told.
+        self._served.update(self._claimed)
+        self._claimed.clear()
         for lane in dict.fromkeys(one.lane for one in taken):
             self._judge_slots(lane, taken, lane in was_open)
 
@@ -228,13 +232,16 @@ class ReferenceModel:
         self._judge_change(old, row)
         if row.state in FINAL:
             self._ended.setdefault(row.id, self._clock())
+        if row.state == "completed" and old.state == "running":
+            self._judge_child(row)
         if row.state == "cancelled":
             self._cancelled.setdefault(row.id, self._clock())
         if old.state != "running" and row.state == "running":
             self._judge_claim(old, row)
         elif (old.ready, old.band, old.lane) != (row.ready, row.band, row.lane):
             self._lines.pop(row.seq, None)
-            self._line_up(row)
+            if old.state != "running":  # what is handed back, or lost, keeps its place
+                self._line_up(row)
 
     def _judge_change(self, old: JobRow, row: JobRow) -> None:
         """A legal history, one ending, and nobody writes on what it does not hold."""
@@ -289,11 +296,16 @@ class ReferenceModel:
             self.wrong.append(
                 f"job {row.id} is at attempt {row.attempts} of {retries + 1} (was {old.attempts})"
             )
+        self._judge_child(row)
+        self._judge_turn(row)
+
+    def _judge_child(self, row: JobRow) -> None:
         if row.attached and row.parent_id is not None:
             cancelled = self._cancelled.get(row.parent_id)
-            if cancelled is not None and self._late(cancelled) > CASCADE_SECONDS:
-                self.wrong.append(f"job {row.id} was begun after its parent was cancelled")
-        self._judge_turn(row)
+            if cancelled is not None and (late := self._late(cancelled)) > CASCADE_SECONDS:
+                self.wrong.append(
+                    f"job {row.id} is {row.state} {late:.1f} s after its parent was cancelled"
+                )
 
     # Leases.
 
@@ -371,7 +383,7 @@ class ReferenceModel:
                         f"{before} jobs of tenant {tenant!r} came before job {row.id} of "
                         f"{row.tenant!r}, which was {line.turns:g} turns away"
                     )
-        self._served[row.band, row.tenant] += 1
+        self._claimed.append((row.band, row.tenant))
         turn = self._turns.pop(row.seq)
         self._turn[row.band] = max(self._turn.get(row.band, 0.0), turn)
 

@@ -34,7 +34,9 @@ RECOVERY_SECONDS = 60.0
 LATE = f"not all was done {RECOVERY_SECONDS:g} s after the last fault"
 SLOT_SECONDS = 10.0
 """After all is done, slots are given back within this time and two leases."""
-AHEAD = 10.0
+RESTART_SECONDS = 0.5
+"""How long it takes to start a process again that died of itself."""
+AHEAD = 3.0
 """How far the clock is set ahead for each second that this lasts."""
 
 Scenario = Callable[[Penstock], Awaitable[None]]
@@ -86,7 +88,7 @@ class Simulation:
         self._app = app
         self._scenario = scenario
         self.seed = seed
-        self.machine = Machine(seed, folder)
+        self.machine = Machine(seed, folder, self._restart)
         self._begun = self.machine.loop.clock
         self.model = ReferenceModel(
             self._time, self.machine.processes, bool(app.config.tenant_weights)
@@ -131,13 +133,12 @@ class Simulation:
         return found
 
     def _longest(self) -> float:
-        """Seconds until all has to be done. What is put off while the clock is ahead is due only
-        when the clock is there again."""
+        """Seconds until all has to be done. What is put off is due only when the clock is there
+        (again)."""
         last = max((fault.at + fault.seconds for fault in self.faults), default=0.0)
-        ahead = sum(
-            AHEAD * fault.seconds for fault in self.faults if fault.kind is FaultKind.CLOCK_JUMP
-        )
-        return last + ahead + RECOVERY_SECONDS
+        off = {FaultKind.CLOCK_JUMP: AHEAD, FaultKind.CLOCK_SET_BACK: 1.0}
+        late = sum(off.get(fault.kind, 0.0) * fault.seconds for fault in self.faults)
+        return last + late + RECOVERY_SECONDS
 
     def close(self) -> None:
         with self.machine.running():
@@ -265,7 +266,10 @@ class Simulation:
                 machine.clock_jump += AHEAD * fault.seconds
                 for process in machine.processes:
                     process.lapses += 1
+                    process.clock_jumps += 1
                 loop.call_later(fault.seconds, self._set_clock_back, AHEAD * fault.seconds)
+            case FaultKind.CLOCK_SET_BACK:
+                machine.clock_jump -= fault.seconds
             case FaultKind.OUTAGE:
                 self._outage = (until, fault.steps)
             case _:
@@ -283,9 +287,22 @@ class Simulation:
             case FaultKind.CLOCK_JUMP if EXCUSED_CLOCK_AHEAD:
                 model.excuse(None, over)
                 over += AHEAD * fault.seconds
+            case FaultKind.CLOCK_SET_BACK:
+                over += fault.seconds
             case FaultKind.LOST_WAKEUPS:
                 model.excuse_cancels(over)
         model.disturb(over)
+
+    def _restart(self, dead: SimulatedProcess) -> None:
+        """Whoever supervises a process that died of itself starts it again."""
+        if dead in self._workers:
+            number = self._workers.index(dead)
+            self._workers[number] = None
+            self.lines.append((self._time(), f"{dead}: died"))
+            self.model.disturb(self._time() + RESTART_SECONDS + 2 * self._lease_seconds)
+            loop = self.machine.loop
+            context = self.machine.processes[0].context  # the computer's
+            loop.call_later(RESTART_SECONDS, self._replace, number, None, context=context)
 
     def _replace(self, number: int, dying: SimulatedProcess | None) -> None:
         if dying is not None and dying.alive:
@@ -306,16 +323,29 @@ class Simulation:
         await asyncio.sleep(chance.uniform(0.001, 0.2))
         until, way = self._outage
         if self.machine.loop.clock < until:
-            if way % 4 == 0:
-                return httpx2.Response(503)
-            if way % 4 == 1:
-                return httpx2.Response(429, headers={"Retry-After": "1"})
-            if way % 4 == 2:
-                await asyncio.sleep(until - self.machine.loop.clock)
-            raise httpx2.ConnectError("simulated outage", request=request)
+            match way % 6:
+                case 0:
+                    return httpx2.Response(503)
+                case 1:
+                    return httpx2.Response(429, headers={"Retry-After": "1"})
+                case 2:
+                    return httpx2.Response(200, text="<html>nonsense</html>")
+                case 3:
+                    await asyncio.sleep(chance.uniform(1.0, 5.0))  # late, and good
+                case 4:
+                    await asyncio.sleep(until - self.machine.loop.clock)
+                    raise httpx2.ReadError("simulated outage", request=request)
+                case _:
+                    raise httpx2.ConnectError("simulated outage", request=request)
         if self._respond is None:
             return httpx2.Response(200, json={})
         return self._respond(request)
+
+
+def crash() -> None:
+    """Kill the process that the caller runs in, at its next callback. In a simulation only: for
+    a handler that takes its process with it."""
+    current.get().steps_left = 0
 
 
 @contextmanager
