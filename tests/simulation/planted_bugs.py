@@ -27,7 +27,7 @@ from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.listeners import CancelListener
 from penstock.engine.permits import PermitBroker
 from penstock.engine.settler import Settler
-from penstock.lanes import breaker
+from penstock.lanes import breaker, verdict
 from penstock.lanes.state import LaneState
 from penstock.testing import SimulationFailed, simulate
 from penstock.testing.machine import SharedConnection
@@ -191,7 +191,10 @@ def _429_is_the_jobs_fault() -> AbstractContextManager[None]:
     def blamed(*args: Any) -> Any:
         return rate_limited(*args)._replace(fault=breaker.Fault.JOB)
 
-    return replaced((breaker, "rate_limited", blamed))
+    def told(*_: Any) -> Any:
+        return breaker.Fault.JOB
+
+    return replaced((breaker, "rate_limited", blamed), (verdict, "fault_of_told", told))
 
 
 def _all_try_at_once() -> AbstractContextManager[None]:
@@ -202,7 +205,12 @@ def _all_try_at_once() -> AbstractContextManager[None]:
 
 
 def _first_come_first_served() -> AbstractContextManager[None]:
-    return in_sql(("SELECT max(coalesce((SELECT last FROM turns", "SELECT -1 + max(0 * coalesce((SELECT last FROM turns"))
+    return in_sql(
+        (
+            "SELECT max(coalesce((SELECT last FROM turns",
+            "SELECT -1 + max(0 * coalesce((SELECT last FROM turns",
+        )
+    )
 
 
 def _never_aged() -> AbstractContextManager[None]:

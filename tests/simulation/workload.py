@@ -160,7 +160,7 @@ async def poison(ctx: JobContext) -> str:
     return "survived"
 
 
-@app.job("tick", every=4.0)
+@app.job("tick", every=15.0)
 async def tick(ctx: JobContext) -> str:
     return ctx.job.id
 
@@ -169,7 +169,7 @@ async def scenario(app: Penstock) -> None:
     """Enqueue some of everything, cancel some of it, and wait for all."""
     chance = random.Random(runtime.random_bytes(8))
     jobs: list[Job] = []
-    for _ in range(chance.randrange(2, 7)):
+    for _ in range(chance.randrange(2, 6)):
         jobs += await _piece(app, chance)
         if jobs and chance.random() < 0.2:
             await app.cancel(chance.choice(jobs).id)
@@ -181,7 +181,11 @@ async def scenario(app: Penstock) -> None:
 async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
     match chance.randrange(40):
         case 0:
-            return [await app.enqueue("fan-out-of-100")]
+            job = await app.enqueue("fan-out-of-100")
+            if chance.random() < 0.5:
+                await asyncio.sleep(chance.uniform(0.5, 4.0))
+                await app.cancel(job.id)
+            return [job]
         case 1:
             return await _hostile(app)
         case 2:
@@ -203,7 +207,7 @@ async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
         case n if n < 29:
             return [await app.enqueue("fan-out", {"width": chance.randrange(1, 12)})]
         case n if n < 34:
-            return [await app.enqueue("call") for _ in range(chance.randrange(1, 5))]
+            return await app.enqueue_many("call", [{}] * chance.randrange(1, 7))
         case n if n < 37:
             return [await app.enqueue("parent", {"children": chance.randrange(1, 4)})]
         case _:

@@ -54,7 +54,7 @@ CANCEL_SECONDS = 3.0
 """A run is over, and none is begun, so long after its job was cancelled."""
 CASCADE_SECONDS = 5.0
 """No child is begun, or completed, so long after its parent was cancelled."""
-WAIT_SECONDS = 8.0
+WAIT_SECONDS = 14.0
 """A job that needs no lane is begun within this time of when it could be."""
 FAIR_SLACK = 8
 """Jobs of one other tenant that may be begun besides those whose turn it is."""
@@ -314,6 +314,7 @@ class ReferenceModel:
         process = next((one for one in self._processes if one.pid == member.pid), None)
         if process is None or not process.alive or member.id in self._leaving:
             return
+        process.lapses += 1
         if not self._is_excused(process):
             self.wrong.append(f"{process} has lost its lease, and it lives")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import shutil
 import tempfile
@@ -444,10 +445,13 @@ def _fewest(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the log of simulated processes to themselves."""
+    """Keep the log of simulated processes to themselves, and spare the garbage collector what was
+    there before them."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         logging.disable(before)
