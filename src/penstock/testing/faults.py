@@ -29,6 +29,29 @@ class FaultKind(StrEnum):
     OUTAGE = "outage"
     """A lane's dependency fails, hangs, answers 429, answers late, or answers nonsense."""
 
+    LOST_REQUESTS = "lost requests"
+    """Of a queue on a server: requests and answers get lost, and some requests are done twice."""
+    LATE_REQUESTS = "late requests"
+    CUT = "cut connection"
+    """A worker process cannot reach the server."""
+    SERVER_RESTART = "server restart"
+    FAILOVER = "failover"
+    """A replica takes over that lacks what was committed last."""
+
+
+ON_SERVER = frozenset(
+    {
+        FaultKind.LOST_REQUESTS,
+        FaultKind.LATE_REQUESTS,
+        FaultKind.CUT,
+        FaultKind.SERVER_RESTART,
+        FaultKind.FAILOVER,
+    }
+)
+"""Faults of a queue on a server only."""
+IN_FILE = frozenset({FaultKind.FULL_DISK})
+"""Faults of a queue in a file only."""
+
 
 @dataclass(slots=True, frozen=True)
 class InjectedFault:

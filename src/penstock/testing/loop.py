@@ -73,6 +73,9 @@ class SimulatedProcess:
         self.alive = True
         self.faulty = True
         """Whether the disk may be full for it: a scenario is spared, and written more simply."""
+        self.host = "simulated"
+        self.clock_offset = 0.0
+        """How far the clock of its host is ahead of others."""
         self.frozen_until = 0.0
         self.lapses = 0
         """How often it may have lost its lease: it stood still, or the clock jumped."""

@@ -39,11 +39,19 @@ class Machine:
     """One computer: its clock, its disk with one queue, and the processes on it."""
 
     def __init__(
-        self, seed: int, folder: Path, died: Callable[[SimulatedProcess], None] = lambda _: None
+        self,
+        seed: int,
+        folder: Path,
+        died: Callable[[SimulatedProcess], None] = lambda _: None,
+        *,
+        server: bool = False,
     ) -> None:
         self.chance = random.Random(seed)  # noqa: S311 (it is to be predictable)
         self.folder = folder
         self._died = died
+        self.server = server
+        """The queue is on another computer than the processes."""
+        self._asking = True
         self.loop = SimulatedLoop(self.chance, self._bury)  # type: ignore[abstract]
         self.processes: list[SimulatedProcess] = []
         self.wakeups: list[SimulatedWakeups] = []
@@ -75,7 +83,7 @@ class Machine:
             "uniform": self.chance.uniform,
             "random_bytes": self.chance.randbytes,
             "process_id": lambda: current.get().pid,
-            "host_name": lambda: "simulated",
+            "host_name": lambda: current.get().host,
             "open_inotify": _never,
             "in_thread": self.in_thread,
             "thread_event": SimulatedEvent,
@@ -103,7 +111,22 @@ class Machine:
     # The seam: see penstock.runtime.
 
     def now(self) -> float:
+        if self.server and self._asking:
+            return EPOCH + self.loop.clock + current.get().clock_offset
+        return self.server_time()
+
+    def server_time(self) -> float:
+        """By the clock of the computer that the queue is on."""
         return EPOCH + self.loop.clock + self.clock_jump
+
+    @contextmanager
+    def at_server(self) -> Iterator[None]:
+        """What is done here goes by the clock of the server."""
+        self._asking = False
+        try:
+            yield
+        finally:
+            self._asking = True
 
     def monotonic(self) -> float:
         return self.loop.clock
@@ -380,7 +403,8 @@ class SimulatedBatches(Generic[T]):
 
     def _do(self) -> None:
         batch, self._inbox = self._inbox[: self._together], self._inbox[self._together :]
-        self._perform(batch)
+        with self._machine.at_server():
+            self._perform(batch)
 
 
 _spare: list[SharedConnection] = []

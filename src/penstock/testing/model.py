@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.lanes.state import QUESTIONS
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job
@@ -54,7 +55,7 @@ CANCEL_SECONDS = 3.0
 """A run is over, and none is begun, so long after its job was cancelled."""
 CASCADE_SECONDS = 5.0
 """No child is begun, or completed, so long after its parent was cancelled."""
-WAIT_SECONDS = 14.0
+WAIT_SECONDS = 18.0
 """A job that needs no lane is begun within this time of when it could be."""
 FAIR_SLACK = 8
 """Jobs of one other tenant that may be begun besides those whose turn it is."""
@@ -85,11 +86,22 @@ class _Line(NamedTuple):
     served: Mapping[str, int]
 
 
-class _Sent(NamedTuple):
-    """A settlement that a process has sent."""
-
-    member: str
-    settlement: Settlement
+_STORED = (
+    "accepted",
+    "_keys",
+    "_jobs",
+    "_members",
+    "_slots",
+    "_lanes",
+    "_ended",
+    "_cancelled",
+    "_lines",
+    "_last",
+    "_turn",
+    "_turns",
+    "_served",
+)
+"""What a failover takes back."""
 
 
 class ReferenceModel:
@@ -117,13 +129,16 @@ class ReferenceModel:
         self._seqs: dict[str, int] = {}
         self._ended: dict[str, float] = {}
         self._cancelled: dict[str, float] = {}
-        self._sent: dict[tuple[str, int], _Sent] = {}
+        self._sent: dict[tuple[str, str, int], Settlement] = {}
+        """What members have sent, by member, job and token."""
+        self._given_back: set[tuple[str, str, int]] = set()
         self._known: dict[tuple[str, int], float] = {}
         self._begun: set[tuple[str, int]] = set()
         self._leaving: set[str] = set()
         self._excused: dict[int | None, float] = {None: -inf}
         """Until when a process, by its pid, may lose its lease; under None, all may."""
         self._cancels_excused = -inf
+        self._rewound_at = -inf
         self._lines: dict[int, _Line] = {}
         self._last: dict[tuple[int, str], float] = {}
         self._turn: dict[int, float] = {}
@@ -148,8 +163,12 @@ class ReferenceModel:
     ) -> None:
         """A member is about to settle these."""
         for one in settlements:
-            self._sent[one.lease.id, one.lease.token] = _Sent(member, one)
+            self._sent[member, one.lease.id, one.lease.token] = one
             self._judge_cancelled(one.lease, process, "went on")
+
+    def give_back(self, member: str, leases: Iterable[tuple[str, int]]) -> None:
+        """A member is about to give back what it holds and has never heard of: job and token."""
+        self._given_back |= {(member, job, token) for job, token in leases}
 
     def know(self, leases: Iterable[Lease]) -> None:
         """A process has learnt that it holds these."""
@@ -169,6 +188,8 @@ class ReferenceModel:
     def tell(self, job: str, since: float) -> None:
         """Somebody who waited since then was told that this job has ended."""
         ended = self._ended.get(job)
+        if since < self._rewound_at:
+            return  # what somebody was told may be forgotten by now
         if ended is None:
             self.wrong.append(f"somebody was told of the end of job {job}, which goes on")
         elif (late := self._late(since, ended)) > TOLD_SECONDS:
@@ -259,16 +280,18 @@ class ReferenceModel:
             self._judge_settlement(old, row)
 
     def _judge_settlement(self, old: JobRow, row: JobRow) -> None:
-        sent = self._sent.get((row.id, row.token))
         holder = self._members.get(old.holder or 0)
-        if sent is None or holder is None or sent.member != holder.id:
+        lease = ("" if holder is None else holder.id, row.id, row.token)
+        if lease in self._given_back and row.state == "queued":
+            return
+        said = self._sent.get(lease)
+        if said is None:
             self.wrong.append(
                 f"job {row.id} was {row.state} by a run that did not hold it any more"
                 if row.state != "queued"
                 else f"job {row.id} was queued by a run that did not hold it"
             )
             return
-        said = sent.settlement
         if said.outcome not in STORED_AS[row.state]:
             self.wrong.append(f"job {row.id} is {row.state}, its run said {said.outcome.value}")
         elif row.state == "completed" and row.result != said.result:
@@ -393,6 +416,19 @@ class ReferenceModel:
         self._lines.pop(seq, None)
         if row is not None and row.state not in FINAL:
             self.wrong.append(f"job {row.id} was deleted while it was {row.state}")
+
+    # A failover.
+
+    def copy(self) -> dict[str, Any]:
+        """All that is stored, as far as the model goes."""
+        return {name: copy(getattr(self, name)) for name in _STORED}
+
+    def rewind(self, stored: Mapping[str, Any]) -> None:
+        """A replica has taken over that knows no more than this. What was accepted later is lost,
+        and by nobody's fault."""
+        for name, value in stored.items():
+            setattr(self, name, copy(value))
+        self._rewound_at = self._clock()
 
     # At the end.
 

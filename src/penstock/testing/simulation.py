@@ -20,12 +20,13 @@ from penstock import runtime
 from penstock.app import Penstock
 from penstock.errors import ConfigError
 from penstock.model.job import Job
-from penstock.testing.faults import FaultKind, InjectedFault, draw_faults
+from penstock.testing.faults import IN_FILE, ON_SERVER, FaultKind, InjectedFault, draw_faults
 from penstock.testing.history import told
 from penstock.testing.loop import SimulatedProcess, Stuck, current
-from penstock.testing.machine import Machine, scratch_folder
+from penstock.testing.machine import Machine, Rows, scratch_folder
 from penstock.testing.model import EXCUSED_CLOCK_AHEAD, ReferenceModel
 from penstock.testing.recording import RecordingQueue
+from penstock.testing.server import Network, ServerQueue
 
 FAULT_SECONDS = 10.0
 """Faults happen within this time."""
@@ -35,6 +36,10 @@ RECOVERY_SECONDS = 60.0
 LATE = f"not all was done {RECOVERY_SECONDS:g} s after the last fault"
 SLOT_SECONDS = 10.0
 """After all is done, slots are given back within this time and two leases."""
+MOST_OFF = 30.0
+"""Seconds by which the clock of a host is off, where the queue is on a server."""
+FAILOVER_SECONDS = 3.0
+"""A replica lacks as much, at most."""
 RESTART_SECONDS = 0.5
 """How long it takes to start a process again that died of itself."""
 AHEAD = 3.0
@@ -85,11 +90,13 @@ class Simulation:
         workers: int,
         check: Check | None,
         respond: Respond | None,
+        server: bool,
     ) -> None:
         self._app = app
         self._scenario = scenario
         self.seed = seed
-        self.machine = Machine(seed, folder, self._restart)
+        self.machine = Machine(seed, folder, self._restart, server=server)
+        self.network = Network(self.machine)
         self._begun = self.machine.loop.clock
         self.model = ReferenceModel(
             self._time, self.machine.processes, bool(app.config.tenant_weights)
@@ -118,6 +125,7 @@ class Simulation:
                 self._start_worker(number)
             client = machine.process("client")
             client.faulty = False
+            self._place(client, "host of the client")
             done = loop.start(client, self._client())
             wrong = self.model.wrong
             try:
@@ -203,23 +211,30 @@ class Simulation:
 
     def _app_of_process(self) -> Penstock:
         app = self._app
-        queue = RecordingQueue(
-            self.machine,
-            self.model,
-            weights=app.config.tenant_weights,
-            lane_config=app.lanes.config,
-            ageing_seconds=app.config.engine.ageing_seconds,
-            retention_seconds=app.config.engine.retention_seconds,
-        )
-        return app.on_queue(queue)
+        options: dict[str, Any] = {
+            "weights": app.config.tenant_weights,
+            "lane_config": app.lanes.config,
+            "ageing_seconds": app.config.engine.ageing_seconds,
+            "retention_seconds": app.config.engine.retention_seconds,
+        }
+        if self.machine.server:
+            return app.on_queue(ServerQueue(self.machine, self.model, self.network, **options))
+        return app.on_queue(RecordingQueue(self.machine, self.model, **options))
 
     # Worker processes, and what happens to them.
 
     def _start_worker(self, number: int) -> None:
         self._started += 1
         process = self.machine.process(f"worker {number + 1} (start {self._started})")
+        self._place(process, f"host {number + 1}")
         self._workers[number] = process
         self.machine.loop.start(process, self._work())
+
+    def _place(self, process: SimulatedProcess, host: str) -> None:
+        """With a queue on a server, everybody is on a host of their own, with a clock that is off."""
+        if self.machine.server:
+            process.host = host
+            process.clock_offset = self.machine.chance.uniform(-MOST_OFF, MOST_OFF)
 
     async def _work(self) -> None:
         stop = asyncio.Event()
@@ -263,6 +278,9 @@ class Simulation:
             case FaultKind.LOST_WAKEUPS:
                 machine.wakeups_lost = 0.5
                 loop.call_later(fault.seconds, self._mend_wakeups)
+            case FaultKind.CLOCK_JUMP if machine.server:
+                if worker is not None:
+                    worker.clock_offset += AHEAD * fault.seconds
             case FaultKind.CLOCK_JUMP:
                 machine.clock_jump += AHEAD * fault.seconds
                 for process in machine.processes:
@@ -273,6 +291,20 @@ class Simulation:
                 machine.clock_jump -= fault.seconds
             case FaultKind.OUTAGE:
                 self._outage = (until, fault.steps)
+            case FaultKind.LOST_REQUESTS:
+                self.network.lost, self.network.doubled = 0.2, 0.2
+                loop.call_later(fault.seconds, self._mend_network)
+            case FaultKind.LATE_REQUESTS:
+                self.network.late_until = until
+            case FaultKind.CUT if worker is not None:
+                self.network.cut[worker] = until
+            case FaultKind.SERVER_RESTART:
+                self.network.connections += 1
+                self.network.down_until = max(self.network.down_until, until)
+            case FaultKind.FAILOVER:
+                lag = min(fault.seconds, FAILOVER_SECONDS)
+                stored = machine.connection.copy(), self.model.copy()
+                loop.call_later(lag, self._fail_over, *stored)
             case _:
                 """The process is not there."""
 
@@ -285,7 +317,17 @@ class Simulation:
                 model.excuse(worker, over)
             case FaultKind.FULL_DISK:
                 model.excuse(None, over)
-            case FaultKind.CLOCK_JUMP if EXCUSED_CLOCK_AHEAD:
+            case FaultKind.CUT:
+                model.excuse(worker, over)
+            case (
+                FaultKind.LOST_REQUESTS
+                | FaultKind.LATE_REQUESTS
+                | FaultKind.SERVER_RESTART
+                | FaultKind.FAILOVER
+            ):
+                model.excuse(None, over)
+                model.excuse_cancels(over)
+            case FaultKind.CLOCK_JUMP if EXCUSED_CLOCK_AHEAD and not self.machine.server:
                 model.excuse(None, over)
                 over += AHEAD * fault.seconds
             case FaultKind.CLOCK_SET_BACK:
@@ -309,6 +351,17 @@ class Simulation:
         if dying is not None and dying.alive:
             self.machine.loop.kill(dying)  # it had nothing to do, and died of it
         self._start_worker(number)
+
+    def _mend_network(self) -> None:
+        self.network.lost = self.network.doubled = 0.0
+
+    def _fail_over(self, rows: Rows, stored: dict[str, Any]) -> None:
+        """The replica that has lagged since those rows were stored takes over."""
+        self.note("the replica takes over")
+        self.machine.connection.restore(rows)
+        self.model.rewind(stored)
+        self.network.connections += 1
+        self.network.down_until = self.machine.loop.clock + RESTART_SECONDS
 
     def _mend_wakeups(self) -> None:
         self.machine.wakeups_lost = 0.0
@@ -362,7 +415,8 @@ def simulate(
     *,
     seeds: int | Iterable[int] = 1000,
     workers: int = 2,
-    faults: Collection[FaultKind] = frozenset(FaultKind),
+    faults: Collection[FaultKind] | None = None,
+    server: bool = False,
     check: Check | None = None,
     reset: Callable[[], None] | None = None,
     respond: Respond | None = None,
@@ -375,9 +429,12 @@ def simulate(
     jobs on a virtual clock, under `faults` that the seed decides. When all jobs are finished,
     `check` is given them, and raises AssertionError for what must not be. `reset` is called before
     each seed, to clear what the handlers keep in memory. `respond` answers the requests that
-    handlers make with `ctx.http`. With `shrink` the faults that a failure does not take are left
+    handlers make with `ctx.http`. With `server` the queue is on a server, behind a network, and each
+    process on a host of its own; else they share a file. With `shrink` the faults that a failure does not take are left
     out of what is told.
     """
+    if faults is None:
+        faults = frozenset(FaultKind) - (IN_FILE if server else ON_SERVER)
     if any(handler.built_in for handler in app.handlers.values()):
         raise ConfigError("services cannot be simulated: give `simulate` an app without `use(...)`")
     tried = happened = jobs = steps = 0
@@ -398,6 +455,7 @@ def simulate(
                 workers=workers,
                 check=check,
                 respond=respond,
+                server=server,
             )
             try:
                 found = simulation.run()
