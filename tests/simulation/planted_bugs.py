@@ -1,18 +1,22 @@
 """Real bugs, put back one at a time: the simulation has to find each.
 
-`python -m tests.simulation.planted_bugs SEEDS` tells in how many of so many seeds it does.
+`python -m tests.simulation.planted_bugs SEEDS` tells by which of so many seeds it first does, and
+keeps that in benchmarks/simulation.json.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
+from benchmarks.simulation import PlantedBug, keep_bugs
+from penstock import runtime
 from penstock.adapters.sql import takeover
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sql.upkeep import Upkeep
@@ -27,11 +31,14 @@ from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.listeners import CancelListener
 from penstock.engine.permits import PermitBroker
 from penstock.engine.settler import Settler
-from penstock.lanes import breaker, verdict
 from penstock.lanes.state import LaneState
 from penstock.testing import SimulationFailed, simulate
 from penstock.testing.machine import SharedConnection
+from penstock.testing.server import ServerMember, ServerQueue
 from tests.simulation.workload import app, check, receiver, scenario
+
+TOLD = 120
+_ID = re.compile(r"[0-9a-f]{26}(?=[0-9a-f]{6})")
 
 
 @contextmanager
@@ -154,10 +161,8 @@ def _waits_for_wakeups_only() -> AbstractContextManager[None]:
 
 
 def _retry_resets_attempts() -> AbstractContextManager[None]:
-    return in_sql(
-        ("SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 5,",
-         "SET state = 'queued', holder = NULL, started_at = NULL, attempts = 0, error = s.value ->> 5,")
-    )  # fmt: skip
+    retry = "started_at = NULL, error = s.value ->> 5"
+    return in_sql((retry, f"attempts = 0, {retry}"))
 
 
 def _crash_costs_nothing() -> AbstractContextManager[None]:
@@ -183,18 +188,6 @@ def _neighbours_of_poison() -> AbstractContextManager[None]:
 
 def _never_renewed() -> AbstractContextManager[None]:
     return replaced((Renewal, "_renew", lambda *_: True))
-
-
-def _429_is_the_jobs_fault() -> AbstractContextManager[None]:
-    rate_limited = breaker.rate_limited
-
-    def blamed(*args: Any) -> Any:
-        return rate_limited(*args)._replace(fault=breaker.Fault.JOB)
-
-    def told(*_: Any) -> Any:
-        return breaker.Fault.JOB
-
-    return replaced((breaker, "rate_limited", blamed), (verdict, "fault_of_told", told))
 
 
 def _all_try_at_once() -> AbstractContextManager[None]:
@@ -238,6 +231,26 @@ def _outcomes_of_a_failed_trip() -> AbstractContextManager[None]:
     return replaced((Settler, "put_back", nothing))
 
 
+def _fenced_by_numbers() -> AbstractContextManager[None]:
+    return both(
+        in_sql(("AND +jobs.id = s.value ->> 1", ""), ("jobs.id IS NOT s.value ->> 1 OR", "")),
+        replaced((SqliteMember, "_is_member", _has_the_number)),
+    )
+
+
+def _has_the_number(self: SqliteMember, tx: Any) -> bool:
+    here = "SELECT 1 FROM processes WHERE number = ?"
+    return tx.execute(here, (self._number,)).fetchone() is not None
+
+
+def _orphans_kept() -> AbstractContextManager[None]:
+    return replaced((ServerMember, "_give_back", nothing))
+
+
+def _own_clock() -> AbstractContextManager[None]:
+    return replaced((ServerQueue, "now", lambda self: runtime.now()))
+
+
 def _leaves_with_its_jobs() -> AbstractContextManager[None]:
     def end(tx: Any, number: int, *_: Any) -> list[Any]:
         tx.execute("DELETE FROM processes WHERE number = ?", (number,))
@@ -256,7 +269,6 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a request that is cancelled keeps its slot": _slot_leaks_on_cancel,
     "slots are not taken": _slots_not_taken,
     "an open breaker lets everybody try": _all_try_at_once,
-    "a 429 costs an attempt": _429_is_the_jobs_fault,
     "a retry resets the count of attempts": _retry_resets_attempts,
     "a crash costs no attempt": _crash_costs_nothing,
     "a job that kills its process takes others along": _neighbours_of_poison,
@@ -275,25 +287,55 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 }
 
 
+ON_SERVER: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "a lease is fenced by numbers alone": _fenced_by_numbers,
+    "leases that nobody heard of are kept": _orphans_kept,
+    "a process goes by the clock of its host": _own_clock,
+}
+"""Those that only a queue on a server can have."""
+
+
 def found(bug: str, seed: int) -> str:
     """What this seed says of this bug; '' where it does not see it."""
-    with BUGS[bug]():
+    server = bug in ON_SERVER
+    with (ON_SERVER if server else BUGS)[bug]():
         try:
-            simulate(app, scenario, seeds=[seed], check=check, reset=receiver.clear, shrink=False)
+            simulate(
+                app,
+                scenario,
+                seeds=[seed],
+                check=check,
+                reset=receiver.clear,
+                shrink=False,
+                server=server,
+            )
         except SimulationFailed as failure:
             return failure.found[0]
     return ""
 
 
-def table(seeds: int) -> Iterator[tuple[str, int, str]]:
-    """Each bug, in how many of so many seeds it is found, and what the first one says."""
+def look_for(bug: str, seeds: int) -> PlantedBug:
+    """The first seed of so many that finds it."""
+    queue = "server" if bug in ON_SERVER else "file"
+    for seed in range(seeds):
+        if says := found(bug, seed):
+            told = _ID.sub("...", says)[:TOLD]
+            return PlantedBug(bug, queue, seed, seeds, told)
+    return PlantedBug(bug, queue, None, seeds, "")
+
+
+def main(seeds: int) -> int:
+    """Look for all of them, and keep what was found for docs/proof.md."""
+    results: list[PlantedBug] = []
+    names = [*BUGS, *ON_SERVER]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for bug in BUGS:
-            said = [one for one in pool.map(found, [bug] * seeds, range(seeds)) if one]
-            yield bug, len(said), said[0] if said else ""
+        for one in pool.map(look_for, names, [seeds] * len(names)):
+            results.append(one)
+            where = "not found" if one.first is None else f"seed {one.first}"
+            print(f"{where:>10}  {one.bug}: {one.says}", flush=True)
+    keep_bugs(results)
+    return any(one.first is None for one in results)
 
 
 if __name__ == "__main__":
-    tried = int(sys.argv[1])
-    for name, count, first in table(tried):
-        print(f"{count:5} of {tried}  {name}: {first[:110]}", flush=True)
+    sys.exit(main(int(sys.argv[1])))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
+from copy import deepcopy
 from math import inf
 from typing import Any, NamedTuple
 
@@ -93,6 +93,7 @@ _STORED = (
     "_members",
     "_slots",
     "_lanes",
+    "_tries",
     "_ended",
     "_cancelled",
     "_lines",
@@ -126,7 +127,6 @@ class ReferenceModel:
         self._slots: set[tuple[str, int, int]] = set()
         self._lanes: dict[str, LaneRow] = {}
         self._tries: dict[str, set[tuple[int, int]]] = {}
-        self._seqs: dict[str, int] = {}
         self._ended: dict[str, float] = {}
         self._cancelled: dict[str, float] = {}
         self._sent: dict[tuple[str, str, int], Settlement] = {}
@@ -243,7 +243,6 @@ class ReferenceModel:
     def _job(self, row: JobRow) -> None:
         old = self._jobs.get(row.seq)
         self._jobs[row.seq] = row
-        self._seqs[row.id] = row.seq
         if old is None:
             self.changes.append(JobChange(self._clock(), "", row))
             self._line_up(row)
@@ -421,13 +420,13 @@ class ReferenceModel:
 
     def copy(self) -> dict[str, Any]:
         """All that is stored, as far as the model goes."""
-        return {name: copy(getattr(self, name)) for name in _STORED}
+        return {name: deepcopy(getattr(self, name)) for name in _STORED}
 
     def rewind(self, stored: Mapping[str, Any]) -> None:
         """A replica has taken over that knows no more than this. What was accepted later is lost,
         and by nobody's fault."""
         for name, value in stored.items():
-            setattr(self, name, copy(value))
+            setattr(self, name, deepcopy(value))
         self._rewound_at = self._clock()
 
     # At the end.

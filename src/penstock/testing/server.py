@@ -1,4 +1,4 @@
-"""A model of a queue on a server: the transactions of the SQLite adapter behind a simulated network.
+"""A model of a queue on a server: the SQLite adapter's transactions behind a simulated network.
 
 Every process is on a host of its own, with a clock of its own and without the life files of the
 others, so that only a lease can tell that it died. What goes by the server's clock (transactions,

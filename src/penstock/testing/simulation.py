@@ -231,7 +231,7 @@ class Simulation:
         self.machine.loop.start(process, self._work())
 
     def _place(self, process: SimulatedProcess, host: str) -> None:
-        """With a queue on a server, everybody is on a host of their own, with a clock that is off."""
+        """With a queue on a server, all are on hosts of their own, with clocks that are off."""
         if self.machine.server:
             process.host = host
             process.clock_offset = self.machine.chance.uniform(-MOST_OFF, MOST_OFF)
@@ -429,9 +429,9 @@ def simulate(
     jobs on a virtual clock, under `faults` that the seed decides. When all jobs are finished,
     `check` is given them, and raises AssertionError for what must not be. `reset` is called before
     each seed, to clear what the handlers keep in memory. `respond` answers the requests that
-    handlers make with `ctx.http`. With `server` the queue is on a server, behind a network, and each
-    process on a host of its own; else they share a file. With `shrink` the faults that a failure does not take are left
-    out of what is told.
+    handlers make with `ctx.http`. With `server` the queue is on a server, behind a network, and
+    each process on a host of its own; else they share a file. With `shrink` the faults that a
+    failure does not take are left out of what is told.
     """
     if faults is None:
         faults = frozenset(FaultKind) - (IN_FILE if server else ON_SERVER)
