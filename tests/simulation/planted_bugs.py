@@ -287,7 +287,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 }
 
 
-ON_SERVER: dict[str, Callable[[], AbstractContextManager[None]]] = {
+SERVER_BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a lease is fenced by numbers alone": _fenced_by_numbers,
     "leases that nobody heard of are kept": _orphans_kept,
     "a process goes by the clock of its host": _own_clock,
@@ -297,8 +297,8 @@ ON_SERVER: dict[str, Callable[[], AbstractContextManager[None]]] = {
 
 def found(bug: str, seed: int) -> str:
     """What this seed says of this bug; '' where it does not see it."""
-    server = bug in ON_SERVER
-    with (ON_SERVER if server else BUGS)[bug]():
+    server = bug in SERVER_BUGS
+    with (SERVER_BUGS if server else BUGS)[bug]():
         try:
             simulate(
                 app,
@@ -316,7 +316,7 @@ def found(bug: str, seed: int) -> str:
 
 def look_for(bug: str, seeds: int) -> PlantedBug:
     """The first seed of so many that finds it."""
-    queue = "server" if bug in ON_SERVER else "file"
+    queue = "server" if bug in SERVER_BUGS else "file"
     for seed in range(seeds):
         if says := found(bug, seed):
             told = _ID.sub("...", says)[:TOLD]
@@ -327,7 +327,7 @@ def look_for(bug: str, seeds: int) -> PlantedBug:
 def main(seeds: int) -> int:
     """Look for all of them, and keep what was found for docs/proof.md."""
     results: list[PlantedBug] = []
-    names = [*BUGS, *ON_SERVER]
+    names = [*BUGS, *SERVER_BUGS]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for one in pool.map(look_for, names, [seeds] * len(names)):
             results.append(one)

@@ -78,7 +78,7 @@ class SimulatedProcess:
         """How far the clock of its host is ahead of others."""
         self.frozen_until = 0.0
         self.lapses = 0
-        """How often it may have lost its lease: it stood still, or the clock jumped."""
+        """How often it has lost its lease, or may have while it stood still."""
         self.clock_jumps = 0
         """How often the clock was set ahead while it was there."""
         self.steps_left: int | None = None

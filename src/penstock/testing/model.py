@@ -66,7 +66,10 @@ EXCUSED_CANCEL_BEFORE_ANSWER = True
 EXCUSED_LOST_CANCEL_WAKEUP = True
 """A cancel whose wake-up is lost is noticed late."""
 EXCUSED_CLOCK_AHEAD = True
-"""A clock that is set ahead takes leases from living processes."""
+"""A clock that is set ahead takes leases from living processes, and attempts with them; what is put
+off meanwhile waits until the clock is there again."""
+EXCUSED_CLOCK_SET_BACK = True
+"""What was put off before the clock was set back waits until the clock is there again."""
 
 
 class JobChange(NamedTuple):
@@ -212,7 +215,7 @@ class ReferenceModel:
 
     def commit(self, changes: Sequence[RowChange]) -> None:
         """Judge a transaction."""
-        was_open = {name for name, lane in self._lanes.items() if lane.step}
+        before = dict(self._lanes)
         taken: list[SlotRow] = []
         for change in changes:
             match change:
@@ -230,15 +233,13 @@ class ReferenceModel:
                     self._tries.get(change.lane, set()).discard((change.holder, change.ref))
                 case LaneRow():
                     self._lanes[change.name] = change
-                    if not change.step:
-                        self._tries.pop(change.name, None)
                 case JobGone():
                     self._forget(change.seq)
         # What one claim takes it takes at once, in whatever order the rows are told.
         self._served.update(self._claimed)
         self._claimed.clear()
         for lane in dict.fromkeys(one.lane for one in taken):
-            self._judge_slots(lane, taken, lane in was_open)
+            self._judge_slots(lane, taken, before.get(lane))
 
     def _job(self, row: JobRow) -> None:
         old = self._jobs.get(row.seq)
@@ -362,14 +363,16 @@ class ReferenceModel:
 
     # Lanes.
 
-    def _judge_slots(self, lane: str, taken: Sequence[SlotRow], was_open: bool) -> None:
+    def _judge_slots(self, lane: str, taken: Sequence[SlotRow], before: LaneRow | None) -> None:
         known = self._lanes.get(lane)
         if known is None:
             return  # the slots of questions are counted in their lane
         held = sum(one[0] == lane for one in self._slots)
         if held > known.max_parallel:
             self.wrong.append(f"{held} slots are taken in lane {lane} of {known.max_parallel}")
-        if known.step and was_open:
+        if before is None or before.trial is None:
+            self._tries.pop(lane, None)  # a try is over once the lane has heard of it
+        if known.step and before is not None and before.step:
             tries = self._tries.setdefault(lane, set())
             tries |= {(one.holder, one.ref) for one in taken if one.lane == lane}
             if len(tries) > 1:

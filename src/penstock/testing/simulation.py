@@ -24,7 +24,7 @@ from penstock.testing.faults import IN_FILE, ON_SERVER, FaultKind, InjectedFault
 from penstock.testing.history import told
 from penstock.testing.loop import SimulatedProcess, Stuck, current
 from penstock.testing.machine import Machine, Rows, scratch_folder
-from penstock.testing.model import EXCUSED_CLOCK_AHEAD, ReferenceModel
+from penstock.testing.model import EXCUSED_CLOCK_AHEAD, EXCUSED_CLOCK_SET_BACK, ReferenceModel
 from penstock.testing.recording import RecordingQueue
 from penstock.testing.server import Network, ServerQueue
 
@@ -142,10 +142,12 @@ class Simulation:
         return found
 
     def _longest(self) -> float:
-        """Seconds until all has to be done. What is put off is due only when the clock is there
-        (again)."""
+        """Seconds until all has to be done."""
         last = max((fault.at + fault.seconds for fault in self.faults), default=0.0)
-        off = {FaultKind.CLOCK_JUMP: AHEAD, FaultKind.CLOCK_SET_BACK: 1.0}
+        off = {
+            FaultKind.CLOCK_JUMP: AHEAD if EXCUSED_CLOCK_AHEAD else 0.0,
+            FaultKind.CLOCK_SET_BACK: 1.0 if EXCUSED_CLOCK_SET_BACK else 0.0,
+        }
         late = sum(off.get(fault.kind, 0.0) * fault.seconds for fault in self.faults)
         return last + late + RECOVERY_SECONDS
 
@@ -284,7 +286,6 @@ class Simulation:
             case FaultKind.CLOCK_JUMP:
                 machine.clock_jump += AHEAD * fault.seconds
                 for process in machine.processes:
-                    process.lapses += 1
                     process.clock_jumps += 1
                 loop.call_later(fault.seconds, self._set_clock_back, AHEAD * fault.seconds)
             case FaultKind.CLOCK_SET_BACK:
@@ -330,7 +331,7 @@ class Simulation:
             case FaultKind.CLOCK_JUMP if EXCUSED_CLOCK_AHEAD and not self.machine.server:
                 model.excuse(None, over)
                 over += AHEAD * fault.seconds
-            case FaultKind.CLOCK_SET_BACK:
+            case FaultKind.CLOCK_SET_BACK if EXCUSED_CLOCK_SET_BACK:
                 over += fault.seconds
             case FaultKind.LOST_WAKEUPS:
                 model.excuse_cancels(over)
