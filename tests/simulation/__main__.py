@@ -1,8 +1,7 @@
 """`python -m tests.simulation [FIRST:]END`: simulate the engine under these seeds, on all cores.
 
 `--keep` counts the seeds that pass in benchmarks/simulation.json. `--resume` leaves out those that
-were counted there, so that a long run can be stopped and continued. `--server` and `--file` try
-one kind of queue only.
+were counted there, so that a long run can be stopped and continued. `--queue` tries one kind only.
 """
 
 from __future__ import annotations
@@ -32,6 +31,14 @@ class Counts(NamedTuple):
     steps: int = 0
     failure: str = ""
     """What the first of them says that fails, and how to replay it."""
+
+    def plus(self, more: Counts) -> Counts:
+        return Counts(
+            self.seeds + more.seeds,
+            self.faults + more.faults,
+            self.jobs + more.jobs,
+            self.steps + more.steps,
+        )
 
 
 def run(queue: str, first: int, end: int) -> Counts:
@@ -65,7 +72,7 @@ def main(queues: list[str], first: int, end: int, *, keep: bool, resume: bool) -
     failures: list[str] = []
     with ProcessPoolExecutor(max(1, min(os.cpu_count() or 1, len(todo)))) as pool:
         for part, counts in zip(todo, pool.map(run, *zip(*todo, strict=True)), strict=True):
-            total = Counts(*(a + b for a, b in zip(total[:4], counts[:4], strict=True)))
+            total = total.plus(counts)
             if counts.failure:
                 failures.append(counts.failure)
             elif keep and not failures:  # up to the first that fails

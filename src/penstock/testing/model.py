@@ -226,10 +226,10 @@ class ReferenceModel:
                 case MemberGone():
                     self._gone(change.number)
                 case SlotRow():
-                    self._slots.add(tuple(change))
+                    self._slots.add((change.lane, change.holder, change.ref))
                     taken.append(change)
                 case SlotFreed():
-                    self._slots.discard(tuple(change))
+                    self._slots.discard((change.lane, change.holder, change.ref))
                     self._tries.get(change.lane, set()).discard((change.holder, change.ref))
                 case LaneRow():
                     self._lanes[change.name] = change
@@ -374,7 +374,10 @@ class ReferenceModel:
             self._tries.pop(lane, None)  # a try is over once the lane has heard of it
         if known.step and before is not None and before.step:
             tries = self._tries.setdefault(lane, set())
-            tries |= {(one.holder, one.ref) for one in taken if one.lane == lane}
+            for one in taken:
+                # A job that has begun may have its slot again, which starts no request.
+                if one.lane == lane and (one.ref > 0 or one.ref == known.trial):
+                    tries.add((one.holder, one.ref))
             if len(tries) > 1:
                 self.wrong.append(f"{len(tries)} tries at once in lane {lane}, which is open")
 

@@ -112,6 +112,10 @@ class Simulation:
         self._started = 0
         self._outage = (0.0, 0)
         """Until when dependencies fail, and in which way."""
+        self._lagging = self._failovers = 0
+        """Replicas that have fallen behind, and those that have taken over."""
+        self._over = False
+        """Everything is done; there is nothing left that a failover could undo."""
 
     def run(self) -> list[str]:
         """Run it to its end; what was wrong, in words."""
@@ -207,9 +211,20 @@ class Simulation:
         async with app:
             await app.apply_lanes()
             await self._scenario(app)
-            await app.drain()
+            jobs = await self._finished(app)
             if self._check is not None:
-                self._check(await app.jobs(limit=1000))
+                self._check(jobs)
+
+    async def _finished(self, app: Penstock) -> list[Job]:
+        """All jobs, once they have finished, and no failover has made them unfinished since."""
+        while True:
+            failovers = self._failovers
+            await app.drain()
+            jobs = await app.jobs(limit=1000)
+            if failovers == self._failovers and not self._lagging:
+                self._over = True
+                return jobs
+            await asyncio.sleep(RESTART_SECONDS)
 
     def _app_of_process(self) -> Penstock:
         app = self._app
@@ -302,7 +317,8 @@ class Simulation:
             case FaultKind.SERVER_RESTART:
                 self.network.connections += 1
                 self.network.down_until = max(self.network.down_until, until)
-            case FaultKind.FAILOVER:
+            case FaultKind.FAILOVER if not self._over:
+                self._lagging += 1
                 lag = min(fault.seconds, FAILOVER_SECONDS)
                 stored = machine.connection.copy(), self.model.copy()
                 loop.call_later(lag, self._fail_over, *stored)
@@ -359,6 +375,8 @@ class Simulation:
     def _fail_over(self, rows: Rows, stored: dict[str, Any]) -> None:
         """The replica that has lagged since those rows were stored takes over."""
         self.note("the replica takes over")
+        self._lagging -= 1
+        self._failovers += 1
         self.machine.connection.restore(rows)
         self.model.rewind(stored)
         self.network.connections += 1
