@@ -25,6 +25,7 @@ from penstock.adapters.sqlite import takeover as member_takeover
 from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.adapters.sqlite.renewal import Renewal
+from penstock.adapters.sqlite.transaction import Transaction
 from penstock.engine import dispatcher, membership, waiters
 from penstock.engine.claims import Claims
 from penstock.engine.internal_queue import InternalQueue
@@ -32,6 +33,7 @@ from penstock.engine.listeners import CancelListener
 from penstock.engine.permits import PermitBroker
 from penstock.engine.settler import Settler
 from penstock.lanes.state import LaneState
+from penstock.ports.queue import Topic
 from penstock.testing import SimulationFailed, simulate
 from penstock.testing.machine import SharedConnection
 from penstock.testing.server import ServerMember, ServerQueue
@@ -156,8 +158,14 @@ def _slot_leaks_on_cancel() -> AbstractContextManager[None]:
     return replaced((PermitBroker, "_hear", hear_who_waits), (PermitBroker, "_unused", nothing))
 
 
-def _waits_for_wakeups_only() -> AbstractContextManager[None]:
-    return replaced((waiters, "LOST_WAKEUP_SECONDS", 1e6))
+def _end_wakes_nobody() -> AbstractContextManager[None]:
+    wake = Transaction.wake
+
+    def wake_others(self: Transaction, topic: Topic) -> None:
+        if topic is not Topic.FINISHED:
+            wake(self, topic)
+
+    return replaced((waiters, "LOST_WAKEUP_SECONDS", 1e6), (Transaction, "wake", wake_others))
 
 
 def _retry_resets_attempts() -> AbstractContextManager[None]:
@@ -279,7 +287,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a parked job gets no worker": _parked_never_back,
     "jobs beyond the second of a claim are forgotten": _leases_dropped_on_arrival,
     "a transaction is repeated after its commit": _repeats_after_commit,
-    "who waits for a job relies on wake-ups": _waits_for_wakeups_only,
+    "the end of a job wakes nobody, and nobody looks": _end_wakes_nobody,
     "a running job does not hear of its cancel": _cancel_not_heard,
     "children outlive their cancelled parent": _children_left,
     "tenants take no turns": _first_come_first_served,

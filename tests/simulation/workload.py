@@ -239,12 +239,12 @@ async def _hostile(app: Penstock) -> list[Job]:
 async def _endless(app: Penstock) -> list[Job]:
     """There is always something of high priority to do."""
     loop = asyncio.get_running_loop()
-    begun = loop.time()
-    low = await app.enqueue("echo", {"seconds": 0.0}, priority="low")
-    jobs = [low]
-    while loop.time() < begun + ENDLESS_SECONDS:
-        jobs += await app.enqueue_many("echo", [{"seconds": 1.5}] * 5, priority="high")
+    until = loop.time() + ENDLESS_SECONDS
+    jobs = await app.enqueue_many("echo", [{"seconds": 1.5}] * 12, priority="high")
+    jobs.append(await app.enqueue("echo", {"seconds": 0.0}, priority="low"))
+    while loop.time() < until:
         await asyncio.sleep(2.4)
+        jobs += await app.enqueue_many("echo", [{"seconds": 1.5}] * 5, priority="high")
     return jobs
 
 
