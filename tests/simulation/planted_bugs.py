@@ -25,15 +25,13 @@ from penstock.adapters.sqlite import takeover as member_takeover
 from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.adapters.sqlite.renewal import Renewal
-from penstock.adapters.sqlite.transaction import Transaction
-from penstock.engine import dispatcher, membership, waiters
+from penstock.engine import dispatcher, membership
 from penstock.engine.claims import Claims
 from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.listeners import CancelListener
 from penstock.engine.permits import PermitBroker
 from penstock.engine.settler import Settler
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import Topic
 from penstock.testing import SimulationFailed, simulate
 from penstock.testing.machine import SharedConnection
 from penstock.testing.server import ServerMember, ServerQueue
@@ -158,16 +156,6 @@ def _slot_leaks_on_cancel() -> AbstractContextManager[None]:
     return replaced((PermitBroker, "_hear", hear_who_waits), (PermitBroker, "_unused", nothing))
 
 
-def _end_wakes_nobody() -> AbstractContextManager[None]:
-    wake = Transaction.wake
-
-    def wake_others(self: Transaction, topic: Topic) -> None:
-        if topic is not Topic.FINISHED:
-            wake(self, topic)
-
-    return replaced((waiters, "LOST_WAKEUP_SECONDS", 1e6), (Transaction, "wake", wake_others))
-
-
 def _retry_resets_attempts() -> AbstractContextManager[None]:
     retry = "started_at = NULL, error = s.value ->> 5"
     return in_sql((retry, f"attempts = 0, {retry}"))
@@ -239,18 +227,6 @@ def _outcomes_of_a_failed_trip() -> AbstractContextManager[None]:
     return replaced((Settler, "put_back", nothing))
 
 
-def _fenced_by_numbers() -> AbstractContextManager[None]:
-    return both(
-        in_sql(("AND +jobs.id = s.value ->> 1", ""), ("jobs.id IS NOT s.value ->> 1 OR", "")),
-        replaced((SqliteMember, "_is_member", _has_the_number)),
-    )
-
-
-def _has_the_number(self: SqliteMember, tx: Any) -> bool:
-    here = "SELECT 1 FROM processes WHERE number = ?"
-    return tx.execute(here, (self._number,)).fetchone() is not None
-
-
 def _orphans_kept() -> AbstractContextManager[None]:
     return replaced((ServerMember, "_give_back", nothing))
 
@@ -287,7 +263,6 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a parked job gets no worker": _parked_never_back,
     "jobs beyond the second of a claim are forgotten": _leases_dropped_on_arrival,
     "a transaction is repeated after its commit": _repeats_after_commit,
-    "the end of a job wakes nobody, and nobody looks": _end_wakes_nobody,
     "a running job does not hear of its cancel": _cancel_not_heard,
     "children outlive their cancelled parent": _children_left,
     "tenants take no turns": _first_come_first_served,
@@ -296,7 +271,6 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 
 
 SERVER_BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    "a lease is fenced by numbers alone": _fenced_by_numbers,
     "leases that nobody heard of are kept": _orphans_kept,
     "a process goes by the clock of its host": _own_clock,
 }

@@ -55,7 +55,7 @@ CANCEL_SECONDS = 3.0
 """A run is over, and none is begun, so long after its job was cancelled."""
 CASCADE_SECONDS = 5.0
 """No child is begun, or completed, so long after its parent was cancelled."""
-WAIT_SECONDS = 18.0
+WAIT_SECONDS = 25.0
 """A job that needs no lane is begun within this time of when it could be."""
 FAIR_SLACK = 8
 """Jobs of one other tenant that may be begun besides those whose turn it is."""
