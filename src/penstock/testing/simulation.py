@@ -30,7 +30,7 @@ from penstock.testing.server import Network, ServerQueue
 
 FAULT_SECONDS = 10.0
 """Faults happen within this time."""
-RECOVERY_SECONDS = 60.0
+RECOVERY_SECONDS = 90.0
 """After the last fault, everything has to be done within this time."""
 
 LATE = f"not all was done {RECOVERY_SECONDS:g} s after the last fault"
