@@ -100,7 +100,7 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 
     run_at = CASE WHEN EXISTS (SELECT 1 FROM penstock.signals AS g
                                WHERE g.job = j.seq AND g.name = s.signal AND g.taken_by IS NULL)
                   THEN s.due ELSE s.run_at END,
-    message = s.reason, waits_lane = s.waits_lane
+    since = penstock.clock(), message = s.reason, waits_lane = s.waits_lane
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[],
             $7::text[], $8::float8[])
      AS s (seq, id, token, run_at, reason, waits_lane, signal, due)

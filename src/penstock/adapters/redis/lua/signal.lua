@@ -17,7 +17,7 @@ if ask.key then redis.call('HSET', key, 'k:' .. ask.key, number) end
 if row.state == 'queued' and row.waits_lane == ask.waits then
   jobs.step_aside(row)
   jobs.save(row, {run_at = now_text})
-  jobs.schedule(row)
+  jobs.schedule(row, now)
   wake('ready')
 end
 return done({'stored'})

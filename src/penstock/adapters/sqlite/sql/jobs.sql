@@ -91,7 +91,7 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     run_at = iif(EXISTS (SELECT 1 FROM signals AS g
                          WHERE g.job = jobs.seq AND g.name = s.value ->> 6 AND g.taken_by IS NULL),
                  s.value ->> 7, s.value ->> 3),
-    message = s.value ->> 4, waits_lane = s.value ->> 5
+    since = :now, message = s.value ->> 4, waits_lane = s.value ->> 5
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: handed_back

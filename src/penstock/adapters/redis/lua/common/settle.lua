@@ -86,7 +86,7 @@ function endings.suspended(s, row)
   requeue(row, {
     attempts = row.attempts - 1, run_at = has_come and s.started_at or s.run_at,
     message = s.message, waits_lane = s.waits_lane or ''})
-  jobs.schedule(row)
+  jobs.schedule(row, now)
 end
 
 endings['handed back'] = function(s, row)
