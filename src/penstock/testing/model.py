@@ -46,7 +46,13 @@ STORED_AS = {
     "completed": (Outcome.COMPLETED,),
     "failed": (Outcome.FAILED,),
     # A failure may turn out to be the lane's: then the job waits.
-    "queued": (Outcome.RETRY, Outcome.RELEASED, Outcome.HANDED_BACK, Outcome.FAILED),
+    "queued": (
+        Outcome.RETRY,
+        Outcome.RELEASED,
+        Outcome.SUSPENDED,
+        Outcome.HANDED_BACK,
+        Outcome.FAILED,
+    ),
 }
 
 TOLD_SECONDS = 3.0
@@ -56,7 +62,8 @@ CANCEL_SECONDS = 3.0
 CASCADE_SECONDS = 5.0
 """No child is begun, or completed, so long after its parent was cancelled."""
 WAIT_SECONDS = 25.0
-"""A job that needs no lane is begun within this time of when it could be."""
+"""A job that needs no lane is begun within this time of when it could be, or of when the one before
+it in its tenant's line was: whoever has enqueued a hundred waits for a hundred."""
 FAIR_SLACK = 8
 """Jobs of one other tenant that may be begun besides those whose turn it is."""
 
@@ -93,6 +100,7 @@ _STORED = (
     "_turn",
     "_turns",
     "_served",
+    "_served_at",
 )
 """What a failover takes back."""
 
@@ -134,6 +142,7 @@ class ReferenceModel:
         self._turn: dict[int, float] = {}
         self._turns: dict[int, float] = {}
         self._served: Counter[tuple[int, str]] = Counter()
+        self._served_at: dict[tuple[int, str], float] = {}
         self._claimed: list[tuple[int, str]] = []
         """Of the transaction that is judged, by band and tenant."""
 
@@ -216,6 +225,7 @@ class ReferenceModel:
                     self._forget(change.seq)
         # What one claim takes it takes at once, in whatever order the rows are told.
         self._served.update(self._claimed)
+        self._served_at.update(dict.fromkeys(self._claimed, self._clock()))
         self._claimed.clear()
         for lane in dict.fromkeys(one.lane for one in taken):
             self._judge_slots(lane, taken, before.get(lane))
@@ -373,11 +383,12 @@ class ReferenceModel:
         self._lines[row.seq] = _Line(self._clock(), turn - now_served, served)
 
     def _judge_turn(self, row: JobRow) -> None:
-        """Tenants take turns, and nobody waits for ever."""
+        """Tenants take turns, and none waits for ever for its next."""
         line = self._lines.pop(row.seq, None)
         if line is None:
             return
-        if (waited := self._late(line.since)) > WAIT_SECONDS:
+        last = self._served_at.get((row.band, row.tenant), 0.0)
+        if (waited := self._late(line.since, last)) > WAIT_SECONDS:
             self.wrong.append(f"job {row.id} waited {waited:.0f} s for a worker")
         for (band, tenant), count in self._served.items():
             if band == row.band and tenant != row.tenant and not self._weighted:

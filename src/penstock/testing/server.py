@@ -208,16 +208,25 @@ class ServerMember(RecordingMember):
     def _give_back(self, tx: Transaction) -> None:
         if not self._is_member(tx):
             return
-        held = "SELECT seq, id, token FROM jobs WHERE holder = ? AND state = 'running' ORDER BY seq"
-        rows = tx.execute(held, (self._number,)).fetchall()
-        if lost := [row for row in rows if row not in self._leases]:
+        if lost := self._unheard(tx, "running"):
             self.model.give_back(self.id, [(job, token) for _, job, token in lost])
             batch = json.dumps([[*row, None, None, None] for row in lost])
             values = {"batch": batch, "history_limit": HISTORY_LIMIT}
             tx.execute(sql("handed_back"), {**values, "member": self._number, "now": tx.now})
             run(cancel_requeued(tx.shared, [seq for seq, _, _ in lost]))
             tx.wake(Topic.READY)
-        known = {seq for seq, *_ in self._leases} | self._permits
+        if cancelled := self._unheard(tx, "cancelled"):
+            values = {"batch": json.dumps(cancelled), "member": self._number}
+            tx.execute(sql("cancel_seen"), values)
+            tx.wake(Topic.FINISHED)
+        lost += cancelled
+        known = {seq for seq, *_ in self._leases} - {seq for seq, *_ in lost} | self._permits
         slots = tx.execute("SELECT DISTINCT ref FROM slots WHERE holder = ?", (self._number,))
         if unknown := [ref for (ref,) in slots.fetchall() if ref not in known]:
             free_slots(tx, self._number, unknown)
+
+    def _unheard(self, tx: Transaction, state: str) -> list[Any]:
+        """Jobs of this state that are held here, by leases that the process does not know."""
+        held = "SELECT seq, id, token FROM jobs WHERE holder = ? AND state = ? ORDER BY seq"
+        rows = tx.execute(held, (self._number, state)).fetchall()
+        return [row for row in rows if row not in self._leases]
