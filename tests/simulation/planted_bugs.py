@@ -25,7 +25,7 @@ from penstock.adapters.sqlite import takeover as member_takeover
 from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.adapters.sqlite.renewal import Renewal
-from penstock.engine import dispatcher, membership
+from penstock.engine import dispatcher
 from penstock.engine.claims import Claims
 from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.listeners import CancelListener
@@ -112,13 +112,6 @@ def _dispatcher_dies() -> AbstractContextManager[None]:
             await self._turn()
 
     return replaced((dispatcher.Dispatcher, "run", run))
-
-
-def _never_rejoins() -> AbstractContextManager[None]:
-    async def run(self: Any) -> None:
-        await self.events.lapsed.wait()
-
-    return replaced((membership.Membership, "run", run))
 
 
 def _parked_never_back() -> AbstractContextManager[None]:
@@ -235,6 +228,13 @@ def _own_clock() -> AbstractContextManager[None]:
     return replaced((ServerQueue, "now", lambda self: runtime.now()))
 
 
+def _records_not_read() -> AbstractContextManager[None]:
+    async def none(self: SqlQueue, job_id: str) -> list[Any]:
+        return []
+
+    return replaced((SqlQueue, "steps", none))
+
+
 def _leaves_with_its_jobs() -> AbstractContextManager[None]:
     def end(tx: Any, number: int, *_: Any) -> list[Any]:
         tx.execute("DELETE FROM processes WHERE number = ?", (number,))
@@ -259,7 +259,6 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "leases are not renewed": _never_renewed,
     "the dispatcher ends with its first error": _dispatcher_dies,
     "outcomes are lost with the trip that fails": _outcomes_of_a_failed_trip,
-    "a process that has lapsed does not join again": _never_rejoins,
     "a parked job gets no worker": _parked_never_back,
     "jobs beyond the second of a claim are forgotten": _leases_dropped_on_arrival,
     "a transaction is repeated after its commit": _repeats_after_commit,
@@ -267,6 +266,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "children outlive their cancelled parent": _children_left,
     "tenants take no turns": _first_come_first_served,
     "jobs that wait are not aged": _never_aged,
+    "a step that is recorded is done again": _records_not_read,
 }
 
 

@@ -153,6 +153,20 @@ async def parent(ctx: JobContext, children: int, seconds: float = 0.05) -> str:
     return ctx.job.id
 
 
+@app.job("stepped", timeout=60.0, max_retries=8)
+async def stepped(ctx: JobContext, pause: float) -> str:
+    async def pay(what: str) -> str:
+        await asyncio.sleep(0.05)
+        return f"{what}: {runtime.random_bytes(4).hex()}"  # another receipt each time
+
+    await ctx.step("pay", pay, "first")
+    await ctx.sleep(pause)
+    await asyncio.gather(*(ctx.step("pay", pay, what) for what in ("second", "third")))
+    if ctx.attempt == 1:
+        raise ValueError("not yet")
+    return ctx.job.id
+
+
 @app.job("poison", max_retries=POISON_RETRIES)
 async def poison(ctx: JobContext) -> str:
     await asyncio.sleep(0.02)
@@ -186,7 +200,7 @@ async def _cancel(app: Penstock, job: Job) -> None:
 
 
 async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
-    match chance.randrange(40):
+    match chance.randrange(43):
         case 0:
             job = await app.enqueue("fan-out-of-100")
             if chance.random() < 0.5:
@@ -217,6 +231,9 @@ async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
             return await app.enqueue_many("call", [{}] * chance.randrange(1, 8))
         case n if n < 37:
             return [await app.enqueue("parent", {"children": chance.randrange(1, 4)})]
+        case n if n < 40:
+            pause = chance.choice((0.1, 1.5, 4.0))
+            return await app.enqueue_many("stepped", [{"pause": pause}] * 2)
         case _:
             same = [app.enqueue("plain", key="only one") for _ in range(2)]
             return list(await asyncio.gather(*same))

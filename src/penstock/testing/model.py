@@ -29,6 +29,8 @@ from penstock.testing.rows import (
     RowChange,
     SlotFreed,
     SlotRow,
+    StepGone,
+    StepRecord,
 )
 
 FINAL = ("completed", "failed", "cancelled")
@@ -92,6 +94,7 @@ _STORED = (
     "_members",
     "_slots",
     "_lanes",
+    "_steps",
     "_tries",
     "_ended",
     "_cancelled",
@@ -126,6 +129,8 @@ class ReferenceModel:
         self._members: dict[int, MemberRow] = {}
         self._slots: set[tuple[str, int, int]] = set()
         self._lanes: dict[str, LaneRow] = {}
+        self._steps: dict[tuple[int, str], str] = {}
+        """Results of steps that are recorded."""
         self._tries: dict[str, set[tuple[int, int]]] = {}
         self._ended: dict[str, float] = {}
         self._cancelled: dict[str, float] = {}
@@ -221,6 +226,10 @@ class ReferenceModel:
                     self._tries.get(change.lane, set()).discard((change.holder, change.ref))
                 case LaneRow():
                     self._lanes[change.name] = change
+                case StepRecord():
+                    self._step(change)
+                case StepGone():
+                    self._steps.pop((change.job, change.key), None)
                 case JobGone():
                     self._forget(change.seq)
         # What one claim takes it takes at once, in whatever order the rows are told.
@@ -318,6 +327,16 @@ class ReferenceModel:
                 self.wrong.append(
                     f"job {row.id} is {row.state} {late:.1f} s after its parent was cancelled"
                 )
+
+    def _step(self, row: StepRecord) -> None:
+        """What is recorded is not done again, and only who holds the job records."""
+        job = self._jobs[row.job]
+        if job.state != "running":
+            self.wrong.append(f"step {row.name} of job {job.id} was stored, which is {job.state}")
+        if row.result is not None:
+            known = self._steps.setdefault((row.job, row.key), row.result)
+            if known != row.result:
+                self.wrong.append(f"step {row.name} of job {job.id} was recorded, and done again")
 
     # Leases.
 

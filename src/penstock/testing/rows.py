@@ -68,7 +68,31 @@ class LaneRow(NamedTuple):
     max_parallel: int
 
 
-RowChange = JobRow | JobGone | MemberRow | MemberGone | SlotRow | SlotFreed | LaneRow
+class StepRecord(NamedTuple):
+    """A step after a change; it has no result until it is recorded."""
+
+    job: int
+    key: str
+    name: str
+    result: str | None
+
+
+class StepGone(NamedTuple):
+    job: int
+    key: str
+
+
+RowChange = (
+    JobRow
+    | JobGone
+    | MemberRow
+    | MemberGone
+    | SlotRow
+    | SlotFreed
+    | LaneRow
+    | StepRecord
+    | StepGone
+)
 _TABLES: dict[type[Any], tuple[str, str]] = {
     JobRow: ("jobs", "new"),
     JobGone: ("jobs", "old"),
@@ -77,8 +101,10 @@ _TABLES: dict[type[Any], tuple[str, str]] = {
     SlotRow: ("slots", "new"),
     SlotFreed: ("slots", "old"),
     LaneRow: ("lanes", "new"),
+    StepRecord: ("steps", "new"),
+    StepGone: ("steps", "old"),
 }
-_UPDATED = (JobRow, LaneRow)
+_UPDATED = (JobRow, LaneRow, StepRecord)
 """The others come and go, and what changes in between does not matter."""
 
 
