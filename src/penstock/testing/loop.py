@@ -32,7 +32,7 @@ MOST_FINALLY = 100
 
 
 class Callback:
-    """What runs when its turn comes; for asyncio, a `TimerHandle`."""
+    """A callback that runs when its turn comes; for asyncio, a `TimerHandle`."""
 
     __slots__ = ("args", "at", "call", "cancelled_", "context", "process")
 

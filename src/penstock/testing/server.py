@@ -45,7 +45,7 @@ UNREACHABLE_SECONDS = 0.05
 
 
 class Network:
-    """What lies between processes and the server."""
+    """The network between processes and the server."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

@@ -464,7 +464,7 @@ def simulate(
             try:
                 found = simulation.run()
                 accepted = len(simulation.model.accepted)
-                text = simulation.told() if tell else ""
+                text = simulation.told() if tell and found else ""
                 return SeedResult(found, accepted, simulation.machine.loop.steps, text)
             finally:
                 simulation.close()
@@ -472,10 +472,12 @@ def simulate(
 
         for seed in range(seeds) if isinstance(seeds, int) else seeds:
             drawn = draw_faults(seed, faults, FAULT_SECONDS)
-            outcome = attempt(seed, drawn)
+            outcome = attempt(seed, drawn, tell=not shrink)
             if outcome.found:
-                taken = _fewest(drawn, partial(attempt, seed)) if shrink else drawn
-                outcome = attempt(seed, taken, tell=True)
+                taken = drawn
+                if shrink:
+                    taken = _fewest(drawn, partial(attempt, seed))
+                    outcome = attempt(seed, taken, tell=True)
                 raise SimulationFailed(seed, taken, outcome.found, outcome.told)
             tried += 1
             happened += len(drawn)
