@@ -119,15 +119,16 @@ $(PEERS_STAMP): requirements/bench.txt $(UV)
 		requirements/bench.txt
 	@touch $@
 
-# SEEDS=N tries the seeds 0 to N-1, SEEDS=FIRST:END those, SEEDS=N:N+1 one.
+# SEEDS=N tries the seeds 0 to N-1, SEEDS=FIRST:END those, SEEDS=N:N+1 one; QUEUE=file or server.
 SEEDS ?= 2000
 simulate: setup ## simulate the engine under faults from a seed
-	$(BIN)/python -m tests.simulation $(SEEDS)
+	$(BIN)/python -m tests.simulation $(SEEDS) $(if $(QUEUE),--queue $(QUEUE))
 
 chaos: setup ## kill things for longer than `make test` does
 	failed=0; \
 	PENSTOCK_CHAOS=1 PENSTOCK_RESUME=$(RESUME) $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10 || failed=1; \
 	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest -m long || failed=1; \
+	$(BIN)/python -m tests.simulation 100000 --keep --resume || failed=1; \
 	$(BIN)/python -m benchmarks.proof || failed=1; \
 	exit $$failed
 

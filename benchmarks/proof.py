@@ -1,12 +1,13 @@
-"""Writes docs/proof.md, its plots and the figures in the README from results.json and chaos.json,
-and from nothing else: `python -m benchmarks.proof`. A test checks that they are up to date."""
+"""Writes docs/proof.md, its plots and the figures in the README from results.json, chaos.json and
+simulation.json, and from nothing else: `python -m benchmarks.proof`. A test checks that they are up
+to date."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import chaos, headline, kept
+from benchmarks import chaos, headline, kept, simulation
 from benchmarks.kept import Section
 from benchmarks.pictures import PICTURES, Picture
 from benchmarks.rendering import cells, machine_table, tally
@@ -24,7 +25,7 @@ NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis"}
 INTRODUCTION = """\
 # Proof
 
-<!-- Written by `python -m benchmarks.proof` from results.json and chaos.json in benchmarks/. -->
+<!-- Written by `python -m benchmarks.proof` from the JSON in benchmarks/. -->
 
 Every performance target with the measured figure, next to the best peer in the same run. Missed
 targets stay in and are marked. After them: charts, and the outcome of every injected fault on every
@@ -44,20 +45,29 @@ interrupted job is done; a frozen process costs the 15 s lease.
 [test_matrix.py](../tests/chaos/test_matrix.py), run by `make chaos`, counts them;
 [test_chaos.py](../tests/chaos/test_chaos.py) injects 120 random faults while 20,000 jobs run.
 """
+SIMULATION = """\
+## Thousands of histories
+
+The engine under a virtual clock, under faults that a seed decides, judged at every commit; see
+[the guide](guide-simulation.md). Its teeth: bugs that were put back one at a time, and the first
+seed that finds each. `python -m tests.simulation.planted_bugs 400` looks for them, and
+[test_simulation.py](../tests/simulation/test_simulation.py) replays those seeds.
+"""
 
 
 def files() -> dict[str, str]:
     """The page, its plots and the README, by their path from docs/."""
-    sections, columns = kept.read(HERE), chaos.read()
+    sections, columns, tried = kept.read(HERE), chaos.read(), simulation.read()
     drawn = {picture: picture.draw(sections) for picture in PICTURES}
     plots = {f"{FOLDER}/{one.name}.svg": svg for one, svg in drawn.items() if svg is not None}
     readme = headline.filled((DOCS / README).read_text(), sections)
-    return {PAGE: _page(sections, columns, drawn), README: readme, **plots}
+    return {PAGE: _page(sections, columns, tried, drawn), README: readme, **plots}
 
 
 def _page(
     sections: Mapping[str, Section],
     columns: Mapping[str, chaos.Column],
+    tried: simulation.Tried,
     drawn: Mapping[Picture, str | None],
 ) -> str:
     parts = [
@@ -66,6 +76,7 @@ def _page(
         _missed(sections),
         _pictures(drawn),
         _matrix(columns),
+        _simulation(tried),
         "\n".join(["## The machine", "", *machine_table(list(sections.values()))]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -199,6 +210,16 @@ def _matrix(columns: Mapping[str, chaos.Column]) -> str:
     whens = [(NAMES[queue], columns[queue].machine) for queue in order]
     lines += ["", *(f"- {name}: {_when(facts)}" for name, facts in whens)]
     return "\n".join(lines)
+
+
+def _simulation(tried: simulation.Tried) -> str:
+    lines = [*SIMULATION.splitlines(), ""]
+    for queue, passed in tried.passed.items():
+        where = "in a file" if queue == "file" else "on a server"
+        lines.append(f"- queue {where}: {passed.seeds:,} seeds pass, commit {passed.commit}")
+    if not tried.passed:
+        lines += ["**Not measured**: `make chaos` counts the seeds that pass."]
+    return "\n".join([*lines, "", *simulation.table(tried)])
 
 
 def _cell(column: chaos.Column, fault: str) -> str:

@@ -1,27 +1,44 @@
 """Real bugs, put back one at a time: the simulation has to find each.
 
-`python -m tests.simulation.planted_bugs SEEDS` tells in how many of so many seeds it does.
+`python -m tests.simulation.planted_bugs SEEDS` tells by which of so many seeds it first does, and
+keeps that in benchmarks/simulation.json.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
+from benchmarks.simulation import PlantedBug, keep_bugs
+from penstock import runtime
+from penstock.adapters.sql import takeover
+from penstock.adapters.sql.queue import SqlQueue
+from penstock.adapters.sql.upkeep import Upkeep
 from penstock.adapters.sqlite import lanes as lane_store
+from penstock.adapters.sqlite import takeover as member_takeover
 from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
-from penstock.engine import dispatcher, membership
+from penstock.adapters.sqlite.renewal import Renewal
+from penstock.engine import dispatcher
 from penstock.engine.claims import Claims
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.listeners import CancelListener
+from penstock.engine.permits import PermitBroker
+from penstock.engine.settler import Settler
+from penstock.lanes.state import LaneState
 from penstock.testing import SimulationFailed, simulate
 from penstock.testing.machine import SharedConnection
+from penstock.testing.server import ServerMember, ServerQueue
 from tests.simulation.workload import app, check, receiver, scenario
+
+TOLD = 120
+_ID = re.compile(r"[0-9a-f]{26}(?=[0-9a-f]{6})")
 
 
 @contextmanager
@@ -86,7 +103,7 @@ def _slots_of_permits() -> AbstractContextManager[None]:
 
 
 def _slots_not_taken() -> AbstractContextManager[None]:
-    return in_sql(("INSERT INTO slots", "INSERT OR IGNORE INTO gone"))
+    return replaced((lane_store, "take_slots", nothing))
 
 
 def _dispatcher_dies() -> AbstractContextManager[None]:
@@ -95,13 +112,6 @@ def _dispatcher_dies() -> AbstractContextManager[None]:
             await self._turn()
 
     return replaced((dispatcher.Dispatcher, "run", run))
-
-
-def _never_rejoins() -> AbstractContextManager[None]:
-    async def run(self: Any) -> None:
-        await self.events.lapsed.wait()
-
-    return replaced((membership.Membership, "run", run))
 
 
 def _parked_never_back() -> AbstractContextManager[None]:
@@ -130,40 +140,184 @@ def _repeats_after_commit() -> AbstractContextManager[None]:
     return replaced((WriterThread, "_commit", twice))
 
 
+def _slot_leaks_on_cancel() -> AbstractContextManager[None]:
+    hear = PermitBroker._hear
+
+    def hear_who_waits(self: PermitBroker, line: Any, answers: list[tuple[Any, Any]]) -> None:
+        hear(self, line, [one for one in answers if not one[0].answer.done()])
+
+    return replaced((PermitBroker, "_hear", hear_who_waits), (PermitBroker, "_unused", nothing))
+
+
+def _retry_resets_attempts() -> AbstractContextManager[None]:
+    retry = "started_at = NULL, error = s.value ->> 5"
+    return in_sql((retry, f"attempts = 0, {retry}"))
+
+
+def _crash_costs_nothing() -> AbstractContextManager[None]:
+    take_back = takeover.take_back
+
+    def forgiven(*args: Any) -> Any:
+        back = take_back(*args)
+        attempts = args[0][7] - 1
+        return back._replace(state="queued", attempts=attempts, ready=1, crashes=0)
+
+    return replaced((takeover, "take_back", forgiven))
+
+
+def _neighbours_of_poison() -> AbstractContextManager[None]:
+    take_back = takeover.take_back
+
+    def together(*args: Any) -> Any:
+        back = take_back(*args)
+        return back._replace(ready=min(back.ready, 1), crashes=0)
+
+    return replaced((takeover, "take_back", together))
+
+
+def _never_renewed() -> AbstractContextManager[None]:
+    return replaced((Renewal, "_renew", lambda *_: True))
+
+
+def _all_try_at_once() -> AbstractContextManager[None]:
+    def may_start(self: LaneState, now: float) -> bool:
+        return self.blocked_until <= now and (not self.open or self.retry_at <= now)
+
+    return replaced((LaneState, "may_start", may_start), (lane_store, "end_lost_trials", nothing))
+
+
+def _first_come_first_served() -> AbstractContextManager[None]:
+    return in_sql(
+        (
+            "SELECT max(coalesce((SELECT last FROM turns",
+            "SELECT -1 + max(0 * coalesce((SELECT last FROM turns",
+        )
+    )
+
+
+def _never_aged() -> AbstractContextManager[None]:
+    async def nobody(self: Upkeep, tx: Any) -> list[Any]:
+        return []
+
+    return replaced((Upkeep, "_aged", nobody))
+
+
+def _children_left() -> AbstractContextManager[None]:
+    async def leave(self: Any, *_: Any, **__: Any) -> None:
+        """Cancel nobody."""
+
+    return replaced((SqlQueue, "cancel_children", leave))
+
+
+def _cancel_not_heard() -> AbstractContextManager[None]:
+    async def look(self: CancelListener) -> None:
+        """See nothing."""
+
+    return replaced((CancelListener, "_look", look))
+
+
+def _outcomes_of_a_failed_trip() -> AbstractContextManager[None]:
+    return replaced((Settler, "put_back", nothing))
+
+
+def _orphans_kept() -> AbstractContextManager[None]:
+    return replaced((ServerMember, "_give_back", nothing))
+
+
+def _own_clock() -> AbstractContextManager[None]:
+    return replaced((ServerQueue, "now", lambda self: runtime.now()))
+
+
+def _records_not_read() -> AbstractContextManager[None]:
+    async def none(self: SqlQueue, job_id: str) -> list[Any]:
+        return []
+
+    return replaced((SqlQueue, "steps", none))
+
+
+def _leaves_with_its_jobs() -> AbstractContextManager[None]:
+    def end(tx: Any, number: int, *_: Any) -> list[Any]:
+        tx.execute("DELETE FROM processes WHERE number = ?", (number,))
+        return []
+
+    return replaced((member_takeover, "end_membership", end))
+
+
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a settlement is not fenced": _unfenced,
     "a settlement is fenced by the state alone": _unfenced_but_running,
     "a cancelled job completes": _cancelled_completes,
     "jobs of the dead are not queued again": _taken_back_and_forgotten,
+    "a process that stops keeps its jobs": _leaves_with_its_jobs,
     "slots of permits are not freed": _slots_of_permits,
+    "a request that is cancelled keeps its slot": _slot_leaks_on_cancel,
+    "slots are not taken": _slots_not_taken,
+    "an open breaker lets everybody try": _all_try_at_once,
+    "a retry resets the count of attempts": _retry_resets_attempts,
+    "a crash costs no attempt": _crash_costs_nothing,
+    "a job that kills its process takes others along": _neighbours_of_poison,
+    "leases are not renewed": _never_renewed,
     "the dispatcher ends with its first error": _dispatcher_dies,
-    "a process that has lapsed does not join again": _never_rejoins,
+    "outcomes are lost with the trip that fails": _outcomes_of_a_failed_trip,
     "a parked job gets no worker": _parked_never_back,
     "jobs beyond the second of a claim are forgotten": _leases_dropped_on_arrival,
     "a transaction is repeated after its commit": _repeats_after_commit,
-    "slots are not taken": _slots_not_taken,
+    "a running job does not hear of its cancel": _cancel_not_heard,
+    "children outlive their cancelled parent": _children_left,
+    "tenants take no turns": _first_come_first_served,
+    "jobs that wait are not aged": _never_aged,
+    "a step that is recorded is done again": _records_not_read,
 }
+
+
+SERVER_BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "leases that nobody heard of are kept": _orphans_kept,
+    "a process goes by the clock of its host": _own_clock,
+}
+"""Those that only a queue on a server can have."""
 
 
 def found(bug: str, seed: int) -> str:
     """What this seed says of this bug; '' where it does not see it."""
-    with BUGS[bug]():
+    server = bug in SERVER_BUGS
+    with (SERVER_BUGS if server else BUGS)[bug]():
         try:
-            simulate(app, scenario, seeds=[seed], check=check, reset=receiver.clear, shrink=False)
+            simulate(
+                app,
+                scenario,
+                seeds=[seed],
+                check=check,
+                reset=receiver.clear,
+                shrink=False,
+                server=server,
+            )
         except SimulationFailed as failure:
             return failure.found[0]
     return ""
 
 
-def table(seeds: int) -> Iterator[tuple[str, int, str]]:
-    """Each bug, in how many of so many seeds it is found, and what the first one says."""
+def look_for(bug: str, seeds: int) -> PlantedBug:
+    """The first seed of so many that finds it."""
+    queue = "server" if bug in SERVER_BUGS else "file"
+    for seed in range(seeds):
+        if says := found(bug, seed):
+            told = _ID.sub("...", says)[:TOLD]
+            return PlantedBug(bug, queue, seed, seeds, told)
+    return PlantedBug(bug, queue, None, seeds, "")
+
+
+def main(seeds: int) -> int:
+    """Look for all of them, and keep what was found for docs/proof.md."""
+    results: list[PlantedBug] = []
+    names = [*BUGS, *SERVER_BUGS]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for bug in BUGS:
-            said = [one for one in pool.map(found, [bug] * seeds, range(seeds)) if one]
-            yield bug, len(said), said[0] if said else ""
+        for one in pool.map(look_for, names, [seeds] * len(names)):
+            results.append(one)
+            where = "not found" if one.first is None else f"seed {one.first}"
+            print(f"{where:>10}  {one.bug}: {one.says}", flush=True)
+    keep_bugs(results)
+    return any(one.first is None for one in results)
 
 
 if __name__ == "__main__":
-    tried = int(sys.argv[1])
-    for name, count, first in table(tried):
-        print(f"{count:5} of {tried}  {name}: {first[:110]}", flush=True)
+    sys.exit(main(int(sys.argv[1])))

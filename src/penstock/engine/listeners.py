@@ -57,6 +57,7 @@ class CancelListener(Service):
 
     async def run(self) -> None:
         listener = self.queue.listen(Topic.CANCELLED)
+        self.claims.look_for_cancels = listener.ring
         try:
             while True:
                 # The time-out covers a wake-up that never came, to whatever runs by then.

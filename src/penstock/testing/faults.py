@@ -24,8 +24,33 @@ class FaultKind(StrEnum):
     LOST_WAKEUPS = "lost wake-ups"
     CLOCK_JUMP = "clock jump"
     """The clock of the computer is set ahead, and later back."""
+    CLOCK_SET_BACK = "clock set back"
+    """The clock of the computer is set back, for good."""
     OUTAGE = "outage"
-    """A lane's dependency fails, hangs, or answers 429."""
+    """A lane's dependency fails, hangs, answers 429, answers late, or answers nonsense."""
+
+    LOST_REQUESTS = "lost requests"
+    """Of a queue on a server: requests and answers get lost, and some requests are done twice."""
+    LATE_REQUESTS = "late requests"
+    CUT = "cut connection"
+    """A worker process cannot reach the server."""
+    SERVER_RESTART = "server restart"
+    FAILOVER = "failover"
+    """A replica takes over that lacks what was committed last."""
+
+
+ON_SERVER = frozenset(
+    {
+        FaultKind.LOST_REQUESTS,
+        FaultKind.LATE_REQUESTS,
+        FaultKind.CUT,
+        FaultKind.SERVER_RESTART,
+        FaultKind.FAILOVER,
+    }
+)
+"""Faults of a queue on a server only."""
+IN_FILE = frozenset({FaultKind.FULL_DISK})
+"""Faults of a queue in a file only."""
 
 
 @dataclass(slots=True, frozen=True)

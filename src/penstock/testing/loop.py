@@ -11,7 +11,6 @@ import asyncio
 import heapq
 import random
 import sys
-from asyncio.events import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -32,6 +31,35 @@ MOST_FINALLY = 100
 """Times that a coroutine may await something while it is ended."""
 
 
+class Callback:
+    """A callback that runs when its turn comes; for asyncio, a `TimerHandle`."""
+
+    __slots__ = ("args", "at", "call", "cancelled_", "context", "process")
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        context: Context | None,
+        at: float = 0.0,
+    ) -> None:
+        self.call = call
+        self.args = args
+        self.context = copy_context() if context is None else context
+        self.process: SimulatedProcess = self.context[current]
+        self.at = at
+        self.cancelled_ = False
+
+    def cancel(self) -> None:
+        self.cancelled_ = True
+
+    def cancelled(self) -> bool:
+        return self.cancelled_
+
+    def when(self) -> float:
+        return self.at
+
+
 class Stuck(Exception):
     """Nobody has anything to do and nobody waits for a time, or all are busy without an end."""
 
@@ -45,16 +73,21 @@ class SimulatedProcess:
         self.alive = True
         self.faulty = True
         """Whether the disk may be full for it: a scenario is spared, and written more simply."""
+        self.host = "simulated"
+        self.clock_offset = 0.0
+        """How far the clock of its host is ahead of others."""
         self.frozen_until = 0.0
         self.lapses = 0
-        """How often it may have lost its lease: it stood still, or the clock jumped."""
+        """How often it has lost its lease, or may have while it stood still."""
         self.steps_left: int | None = None
         """Callbacks until it is killed; None: it is not."""
         self.stop: asyncio.Event
         """Asks it to stop, where it is a worker process."""
-        self.ready: deque[Handle] = deque()
+        self.ready: deque[Callback] = deque()
+        self.waits_for_turn = False
+        """Whether it stands among those that have something to do."""
         self.locks: list[tuple[int, int]] = []
-        """Files that it has locked, with their inodes; the kernel closes them when it dies."""
+        """Files that it has locked, with their inodes; unlocked when it dies."""
         self.context = copy_context()
         self.context.run(current.set, self)
 
@@ -90,11 +123,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.errors: list[dict[str, Any]] = []
         """What `call_exception_handler` was told of processes that live."""
         self._killed = killed
-        self._timers: list[tuple[float, int, TimerHandle]] = []
+        self._timers: list[tuple[float, int, Callback]] = []
         self._timer_number = 0
         self._with_work: list[SimulatedProcess] = []
         self._frozen: list[SimulatedProcess] = []
-        self._kept: list[Handle] = []
+        self._kept: list[Callback] = []
         """Callbacks of the dead: dropping them would run their `finally` blocks."""
         self._contexts: dict[asyncio.Task[Any], Context] = {}
         self._generators: list[Any] = []
@@ -130,31 +163,28 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> Handle:
-        handle = Handle(callback, args, self, context)
-        self._add(handle)
-        return handle
+    ) -> Callback:
+        made = Callback(callback, args, context)
+        self._add(made)
+        return made
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> Handle:
+    ) -> Callback:
         return self.call_soon(callback, *args, context=context)
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
-    ) -> TimerHandle:
+    ) -> Callback:
         return self.call_at(self.clock + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
-    ) -> TimerHandle:
-        timer = TimerHandle(when, callback, args, self, context)
+    ) -> Callback:
+        made = Callback(callback, args, context, when)
         self._timer_number += 1
-        heapq.heappush(self._timers, (when, self._timer_number, timer))
-        return timer
-
-    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
-        """asyncio counts them; here they are dropped when they are due."""
+        heapq.heappush(self._timers, (when, self._timer_number, made))
+        return made
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
@@ -189,8 +219,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         process.alive = False
         self._kept += process.ready
         process.ready.clear()
-        if process in self._with_work:
-            self._with_work.remove(process)
+        self._rest(process)
         if process in self._frozen:
             self._frozen.remove(process)
         self._killed(process)
@@ -199,8 +228,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Let a process stand still, its timers and threads too."""
         process.lapses += 1
         process.frozen_until = max(process.frozen_until, self.clock + seconds)
-        if process in self._with_work:
-            self._with_work.remove(process)
+        self._rest(process)
         if process not in self._frozen:
             self._frozen.append(process)
 
@@ -237,21 +265,30 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(before)
             sys.set_asyncgen_hooks(*hooks)
 
-    def _add(self, handle: Handle) -> None:
-        process: SimulatedProcess = handle._context[current]  # type: ignore[attr-defined]
+    def _add(self, callback: Callback) -> None:
+        process = callback.process
         if not process.alive:
-            self._kept.append(handle)
+            self._kept.append(callback)
             return
-        process.ready.append(handle)
-        if process not in self._with_work and process not in self._frozen:
+        process.ready.append(callback)
+        if not process.waits_for_turn and process not in self._frozen:
+            process.waits_for_turn = True
             self._with_work.append(process)
+
+    def _rest(self, process: SimulatedProcess) -> None:
+        """It has nothing to do, or cannot."""
+        if process.waits_for_turn:
+            process.waits_for_turn = False
+            self._with_work.remove(process)
 
     def _turn(self, until: float) -> bool:
         """Give one process its turn; False when the time is over."""
         if self.steps > MOST_STEPS:
             raise Stuck(f"livelock: {self.steps:,} callbacks, and no end")
-        self._wake()
-        if not self._with_work:
+        while True:
+            self._wake()
+            if self._with_work:
+                break
             at = min(
                 self._timers[0][0] if self._timers else until,
                 min((one.frozen_until for one in self._frozen), default=until),
@@ -262,39 +299,46 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 self.clock = until
                 return False
             self.clock = max(self.clock, at)
-            return True
         ready = self._with_work
-        at = self.chance.randrange(len(ready)) if len(ready) > 1 else 0
-        self._burst(ready[at])
+        chosen = int(self.chance.random() * len(ready)) if len(ready) > 1 else 0
+        self._burst(ready[chosen])
         return True
 
     def _burst(self, process: SimulatedProcess) -> None:
-        for _ in range(self.chance.randrange(1, LONGEST_BURST)):
-            if not process.ready:
+        ready = process.ready
+        for _ in range(1 + int(self.chance.random() * (LONGEST_BURST - 1))):
+            if not ready:
                 break
             if process.steps_left is not None:
                 process.steps_left -= 1
                 if process.steps_left < 0:
                     self.kill(process)
                     return
-            handle = process.ready.popleft()
+            callback = ready.popleft()
             self.steps += 1
             self.clock += STEP_SECONDS
-            if not handle._cancelled:
-                handle._run()
+            if not callback.cancelled_:
+                try:
+                    callback.context.run(callback.call, *callback.args)
+                except Exception as error:
+                    what = {"message": f"Exception in callback {callback.call}", "exception": error}
+                    callback.context.run(self.call_exception_handler, what)
             if process.frozen_until > self.clock:
                 return
-        if not process.ready and process in self._with_work:
-            self._with_work.remove(process)
+        if not ready:
+            self._rest(process)
 
     def _wake(self) -> None:
         """Queue the callbacks whose time has come, and let go on who stood still."""
-        for process in [one for one in self._frozen if one.frozen_until <= self.clock]:
-            self._frozen.remove(process)
-            if process.ready:
-                self._with_work.append(process)
-        while self._timers and self._timers[0][0] <= self.clock:
-            timer = heapq.heappop(self._timers)[2]
-            if timer._cancelled:
-                continue
-            self._add(timer)
+        clock = self.clock
+        if self._frozen:
+            for process in [one for one in self._frozen if one.frozen_until <= clock]:
+                self._frozen.remove(process)
+                if process.ready:
+                    process.waits_for_turn = True
+                    self._with_work.append(process)
+        timers = self._timers
+        while timers and timers[0][0] <= clock:
+            timer = heapq.heappop(timers)[2]
+            if not timer.cancelled_:
+                self._add(timer)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import random
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -19,13 +19,19 @@ from penstock import runtime
 from penstock.adapters.listener import Listener
 from penstock.adapters.sqlite.queue import SqliteQueue
 from penstock.adapters.sqlite.schema import migrate
+from penstock.engine import loop_monitor
 from penstock.model import ids
 from penstock.ports.queue import Topic
 from penstock.testing.loop import SimulatedLoop, SimulatedProcess, current
+from penstock.testing.rows import RowChange, tables, watch
 
 T = TypeVar("T")
+Rows = dict[str, list[tuple[Any, ...]]]
+"""Tables, with all that is in them."""
 EPOCH = 1_800_000_000.0
 """What the clocks show when a simulation begins."""
+NEVER_SECONDS = 1e6
+"""Between two looks at how late the event loop is: nothing blocks the loop of a simulation."""
 COMMIT_SECONDS = (0.0002, 0.004)
 """How long a transaction takes."""
 
@@ -33,9 +39,20 @@ COMMIT_SECONDS = (0.0002, 0.004)
 class Machine:
     """One computer: its clock, its disk with one queue, and the processes on it."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(
+        self,
+        seed: int,
+        folder: Path,
+        died: Callable[[SimulatedProcess], None] = lambda _: None,
+        *,
+        server: bool = False,
+    ) -> None:
         self.chance = random.Random(seed)  # noqa: S311 (it is to be predictable)
         self.folder = folder
+        self._died = died
+        self.server = server
+        """The queue is on another computer than the processes."""
+        self._asking = True
         self.loop = SimulatedLoop(self.chance, self._bury)  # type: ignore[abstract]
         self.processes: list[SimulatedProcess] = []
         self.wakeups: list[SimulatedWakeups] = []
@@ -47,9 +64,8 @@ class Machine:
         """The disk is full until then."""
         self.wakeups_lost = 0.0
         """The share of wake-ups that get lost."""
-        self.connection = SharedConnection(":memory:", isolation_level=None)
-        self.connection.machine = self
-        self.connection.deserialize(_empty_queue())
+        self.connection = _take_connection()
+        self.connection.is_full = self.disk_is_full
 
     def process(self, name: str) -> SimulatedProcess:
         made = SimulatedProcess(name, 100 + len(self.processes))
@@ -60,6 +76,7 @@ class Machine:
     def running(self) -> Iterator[None]:
         """Have all code in this thread run on this computer."""
         last, ids._last = ids._last, 0
+        pause, loop_monitor.PAUSE = loop_monitor.PAUSE, NEVER_SECONDS
         functions = {
             "now": self.now,
             "monotonic": self.monotonic,
@@ -67,7 +84,7 @@ class Machine:
             "uniform": self.chance.uniform,
             "random_bytes": self.chance.randbytes,
             "process_id": lambda: current.get().pid,
-            "host_name": lambda: "simulated",
+            "host_name": lambda: current.get().host,
             "open_inotify": _never,
             "in_thread": self.in_thread,
             "thread_event": SimulatedEvent,
@@ -82,19 +99,38 @@ class Machine:
                 yield
             finally:
                 ids._last = last
+                loop_monitor.PAUSE = pause
 
     def close(self) -> None:
         """Let go of the files and the database; nothing of a process runs any more."""
         for process in self.processes:
             process.alive = False
-            self._unlock(process)
         self.loop.close()
-        self.connection.discard()
+        for process in self.processes:
+            for fd in _still_open(process):
+                os.close(fd)
+            process.locks.clear()
+        _put_back(self.connection)
 
     # The seam: see penstock.runtime.
 
     def now(self) -> float:
+        if self.server and self._asking:
+            return EPOCH + self.loop.clock + current.get().clock_offset
+        return self.server_time()
+
+    def server_time(self) -> float:
+        """By the clock of the computer that the queue is on."""
         return EPOCH + self.loop.clock + self.clock_jump
+
+    @contextmanager
+    def at_server(self) -> Iterator[None]:
+        """What is done here goes by the clock of the server."""
+        self._asking = False
+        try:
+            yield
+        finally:
+            self._asking = True
 
     def monotonic(self) -> float:
         return self.loop.clock
@@ -127,22 +163,30 @@ class Machine:
         return self.chance.uniform(*COMMIT_SECONDS)
 
     def disk_is_full(self) -> bool:
-        return self.loop.clock < self.full_until
+        return self.loop.clock < self.full_until and current.get().faulty
 
     def _bury(self, process: SimulatedProcess) -> None:
-        self._unlock(process)
+        for fd in _still_open(process):
+            # Not closed yet: its `finally` blocks close it when the simulation ends, and would
+            # close whatever has that number by then.
+            fcntl.flock(fd, fcntl.LOCK_UN)
         self.wakeups = [one for one in self.wakeups if one.process is not process]
-
-    def _unlock(self, process: SimulatedProcess) -> None:
-        for fd, inode in process.locks:
-            # One that the process has closed itself may be another file by now.
-            with suppress(OSError):
-                if os.fstat(fd).st_ino == inode:
-                    os.close(fd)
-        process.locks.clear()
+        self._died(process)
 
 
 _try_lock = runtime.try_lock
+
+
+def _still_open(process: SimulatedProcess) -> Iterator[int]:
+    """The files that a process has locked, but for those that it has closed itself: what has
+    their number by now may be another file."""
+    for fd, inode in process.locks:
+        try:
+            found = os.fstat(fd).st_ino
+        except OSError:
+            continue
+        if found == inode:
+            yield fd
 
 
 def _never(*_: Any, **__: Any) -> Any:
@@ -152,20 +196,50 @@ def _never(*_: Any, **__: Any) -> Any:
 class SharedConnection(sqlite3.Connection):
     """The one connection of all processes: each transaction is over before another begins."""
 
-    machine: Machine
+    def __init__(self) -> None:
+        super().__init__(":memory:", isolation_level=None, cached_statements=2000)
+        self.is_full: Callable[[], bool] = lambda: False
+        """Whether the disk takes no more of whoever writes now."""
+        self.committed: Callable[[Sequence[RowChange]], None] = lambda changes: None
+        """Told of what a transaction has changed, in the order of the commits."""
+        self.changes: list[RowChange] = []
+        """Of the transaction under way."""
+        self.tables: list[str] = []
 
     def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
-        if sql == "BEGIN IMMEDIATE" and self.machine.disk_is_full() and current.get().faulty:
+        if sql == "BEGIN IMMEDIATE" and self.is_full():
             error = sqlite3.OperationalError("database or disk is full")
             error.sqlite_errorname = "SQLITE_FULL"
             raise error
-        return super().execute(sql, *args)
+        cursor = super().execute(sql, *args)
+        if self.changes and not self.in_transaction:
+            changes, self.changes = self.changes, []
+            if sql != "ROLLBACK":
+                self.committed(changes)
+        return cursor
 
     def close(self) -> None:
         """A process closes its own; this one stays."""
 
-    def discard(self) -> None:
-        super().close()
+    def copy(self) -> Rows:
+        """All that is stored now."""
+        found = {
+            name: super(SharedConnection, self).execute(f"SELECT * FROM {name}").fetchall()
+            for name in self.tables
+        }
+        return {name: rows for name, rows in found.items() if rows}
+
+    def restore(self, copy: Rows) -> None:
+        """Have that stored which was when the copy was made, and tell nobody."""
+        execute = super().execute
+        for name in self.tables:
+            execute(f"DELETE FROM {name}")
+        for name in self.tables:  # what triggers made of others is replaced by what it was
+            if rows := copy.get(name):
+                execute(f"DELETE FROM {name}")
+                places = ", ".join("?" * len(rows[0]))
+                self.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+        self.changes.clear()
 
 
 class SimulatedQueue(SqliteQueue):
@@ -267,8 +341,8 @@ class SimulatedTicking:
         self._alarm.heard = self._hear
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
-        self._stopped = name == "penstock-loop"  # nothing blocks the loop of a simulation
-        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self._timer: Any = None
         self._wait(pause)
 
     async def stop(self) -> None:
@@ -340,18 +414,33 @@ class SimulatedBatches(Generic[T]):
 
     def _do(self) -> None:
         batch, self._inbox = self._inbox[: self._together], self._inbox[self._together :]
-        self._perform(batch)
+        with self._machine.at_server():
+            self._perform(batch)
 
 
-@cache
-def _empty_queue() -> bytes:
-    """A database with the tables of a queue: to make them takes longer than a simulation."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        migrate(connection, Path("simulated"))
-        return connection.serialize()
-    finally:
-        connection.close()
+_spare: list[SharedConnection] = []
+"""Empty queues. To make the tables takes longer than a simulation, and so does it to have all
+statements compiled again."""
+
+
+def _take_connection() -> SharedConnection:
+    if _spare:
+        return _spare.pop()
+    connection = SharedConnection()
+    migrate(connection, Path("simulated"))
+    connection.tables = tables(connection)
+    watch(connection, lambda change: connection.changes.append(change))
+    return connection
+
+
+def _put_back(connection: SharedConnection) -> None:
+    """Keep it for another simulation, emptied."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+    connection.is_full = lambda: False
+    connection.committed = lambda changes: None
+    connection.restore({})
+    _spare.append(connection)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import shutil
 import tempfile
@@ -16,24 +17,32 @@ from typing import Any, NamedTuple
 import httpx2
 
 from penstock import runtime
-from penstock.adapters.sqlite.member import SqliteMember
 from penstock.app import Penstock
 from penstock.errors import ConfigError
 from penstock.model.job import Job
-from penstock.ports.lanes import Returned
-from penstock.ports.queue import Exchange, Inbox, NewJobs, Progress, Settlement, Want
-from penstock.testing.faults import FaultKind, InjectedFault, draw_faults
-from penstock.testing.history import SimulatedHistory, record
+from penstock.testing.faults import IN_FILE, ON_SERVER, FaultKind, InjectedFault, draw_faults
+from penstock.testing.history import told
 from penstock.testing.loop import SimulatedProcess, Stuck, current
-from penstock.testing.machine import Machine, SimulatedQueue, scratch_folder
+from penstock.testing.machine import Machine, Rows, scratch_folder
+from penstock.testing.model import ReferenceModel
+from penstock.testing.recording import RecordingQueue
+from penstock.testing.server import Network, ServerQueue
 
 FAULT_SECONDS = 10.0
 """Faults happen within this time."""
-RECOVERY_SECONDS = 60.0
+RECOVERY_SECONDS = 90.0
 """After the last fault, everything has to be done within this time."""
 
 LATE = f"not all was done {RECOVERY_SECONDS:g} s after the last fault"
-AHEAD = 10.0
+SLOT_SECONDS = 10.0
+"""After all is done, slots are given back within this time and two leases."""
+MOST_OFF = 30.0
+"""Seconds by which the clock of a host is off, where the queue is on a server."""
+FAILOVER_SECONDS = 3.0
+"""A replica lacks as much, at most."""
+RESTART_SECONDS = 0.5
+"""How long it takes to start a process again that died of itself."""
+AHEAD = 3.0
 """How far the clock is set ahead for each second that this lasts."""
 
 Scenario = Callable[[Penstock], Awaitable[None]]
@@ -67,47 +76,6 @@ class SimulationReport:
     """Callbacks that were run."""
 
 
-class RecordingQueue(SimulatedQueue):
-    """The queue of a simulated process, which notes what it was told is stored."""
-
-    def __init__(self, machine: Machine, history: SimulatedHistory, **options: Any) -> None:
-        super().__init__(machine, **options)
-        self._history = history
-
-    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
-        jobs = await super().enqueue(batch, conn)
-        self._history.accept(jobs)
-        return jobs
-
-    async def join(
-        self,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None = None,
-    ) -> RecordingMember:
-        member = RecordingMember(self, kinds, max_workers, lease_seconds, inbox)
-        member.settled = self._history.settled
-        await member.join()
-        return member
-
-
-class RecordingMember(SqliteMember):
-    """The membership of a simulated process, which notes what it settles."""
-
-    settled: set[tuple[str, int]]
-
-    async def exchange(
-        self,
-        settlements: Sequence[Settlement],
-        progress: Sequence[Progress],
-        want: Want | None,
-        returned: Sequence[Returned] = (),
-    ) -> Exchange:
-        self.settled |= {(one.lease.id, one.lease.token) for one in settlements}
-        return await super().exchange(settlements, progress, want, returned)
-
-
 class Simulation:
     """One run of an app under one seed."""
 
@@ -122,21 +90,32 @@ class Simulation:
         workers: int,
         check: Check | None,
         respond: Respond | None,
+        server: bool,
     ) -> None:
         self._app = app
         self._scenario = scenario
         self.seed = seed
-        self.machine = Machine(seed, folder)
-        self.history = SimulatedHistory()
+        self.machine = Machine(seed, folder, self._restart, server=server)
+        self.network = Network(self.machine)
+        self._begun = self.machine.loop.clock
+        self.model = ReferenceModel(
+            self._time, self.machine.processes, bool(app.config.tenant_weights)
+        )
+        self.machine.connection.committed = self.model.commit
+        self.lines: list[tuple[float, str]] = []
+        """What happened beside the jobs: faults, processes, errors."""
         self.faults = faults
         self._check = check
         self._respond = respond
+        self._lease_seconds = app.config.engine.lease_seconds
         self._workers: list[SimulatedProcess | None] = [None] * workers
         self._started = 0
         self._outage = (0.0, 0)
         """Until when dependencies fail, and in which way."""
-        self._begun = self.machine.loop.clock
-        record(self.machine.connection, lambda: self.machine.loop.clock - self._begun)
+        self._lagging = self._failovers = 0
+        """Replicas that have fallen behind, and those that have taken over."""
+        self._over = False
+        """Everything is done; there is nothing left that a failover could undo."""
 
     def run(self) -> list[str]:
         """Run it to its end; what was wrong, in words."""
@@ -150,14 +129,19 @@ class Simulation:
                 self._start_worker(number)
             client = machine.process("client")
             client.faulty = False
+            self._place(client, "host of the client")
             done = loop.start(client, self._client())
+            wrong = self.model.wrong
             try:
-                over = loop.run_until(done.done, loop.clock + self._longest())
-                found = self.history.broken(machine.connection)
-                found += self._result_of(done) if over else [LATE]
-                found += self._unfinished()
+                over = loop.run_until(
+                    lambda: bool(wrong) or done.done(), loop.clock + self._longest()
+                )
+                found = [*wrong, *self.model.lost()]
+                if not wrong:
+                    found += self._result_of(done) if over else [LATE]
+                    found += self._unfinished() or self._slots_left()
             except Stuck as error:
-                found = [*self.history.broken(machine.connection), str(error)]
+                found = [*wrong, *self.model.lost(), str(error)]
             found += [f"{told.get('message')}: {told.get('exception')!r}" for told in loop.errors]
         return found
 
@@ -172,59 +156,97 @@ class Simulation:
 
     def told(self) -> str:
         """What happened, in lines."""
-        return self.history.told(self.machine.connection)
+        return told(self.lines, self.model.changes)
 
     def note(self, text: str) -> None:
         """Put a line into the history."""
-        self.history.note(self.machine.loop.clock - self._begun, f"{current.get()}: {text}")
+        self.lines.append((self._time(), f"{current.get()}: {text}"))
+
+    def _time(self) -> float:
+        return self.machine.loop.clock - self._begun
 
     def _result_of(self, done: asyncio.Task[Any]) -> list[str]:
         error = done.exception()
         if error is None:
             return []
-        self.history.note(self.machine.loop.clock - self._begun, f"client: {error!r}")
+        self.lines.append((self._time(), f"client: {error!r}"))
         return [f"{type(error).__name__}: {error}"]
 
     def _unfinished(self) -> list[str]:
-        rows = self.machine.connection.execute(
-            "SELECT id, kind, state, holder FROM jobs WHERE state IN ('queued', 'running')"
-        ).fetchall()
+        ticking = [kind for kind, one in self._app.handlers.items() if one.periodic is not None]
+        rows = self.model.unfinished(besides=ticking)  # there is always a next tick
         if not rows:
             return []
-        job, kind, state, holder = rows[0]
-        if kind not in self._app.handlers:
-            return [f"{job} ({kind}) is {state}: no handler is registered for {kind!r}"]
-        at = f" by process {holder}" if holder else ""
-        return [f"{len(rows)} jobs are not finished: {job} ({kind}) is {state}{at}"]
+        first = rows[0]
+        what = f"{first.id} ({first.kind}) is {first.state}"
+        if first.kind not in self._app.handlers:
+            return [f"{what}: no handler is registered for {first.kind!r}"]
+        at = f" by process {first.holder}" if first.holder else ""
+        return [f"{len(rows)} jobs are not finished: {what}{at}"]
+
+    def _slots_left(self) -> list[str]:
+        """When all is done, slots are given back, if only by who takes over from the dead."""
+        loop = self.machine.loop
+        gone = loop.run_until(
+            lambda: not self.model.slots_left(), loop.clock + 2 * self._lease_seconds + SLOT_SECONDS
+        )
+        return [] if gone else [f"slots of {self.model.slots_left()} were never given back"]
 
     async def _client(self) -> None:
         app = self._app_of_process()
+        wait = app.wait
+
+        async def wait_and_tell(job_id: str, timeout: float | None = None) -> Job:
+            since = self._time()
+            job = await wait(job_id, timeout)
+            self.model.tell(job_id, since)
+            return job
+
+        app.wait = wait_and_tell  # type: ignore[method-assign]
         async with app:
             await app.apply_lanes()
             await self._scenario(app)
-            await app.drain()
+            jobs = await self._finished(app)
             if self._check is not None:
-                self._check(await app.jobs(limit=1000))
+                self._check(jobs)
+
+    async def _finished(self, app: Penstock) -> list[Job]:
+        """All jobs, once they have finished, and no failover has made them unfinished since."""
+        while True:
+            failovers = self._failovers
+            await app.drain()
+            jobs = await app.jobs(limit=1000)
+            if failovers == self._failovers and not self._lagging:
+                self._over = True
+                return jobs
+            await asyncio.sleep(RESTART_SECONDS)
 
     def _app_of_process(self) -> Penstock:
         app = self._app
-        queue = RecordingQueue(
-            self.machine,
-            self.history,
-            weights=app.config.tenant_weights,
-            lane_config=app.lanes.config,
-            ageing_seconds=app.config.engine.ageing_seconds,
-            retention_seconds=app.config.engine.retention_seconds,
-        )
-        return app.on_queue(queue)
+        options: dict[str, Any] = {
+            "weights": app.config.tenant_weights,
+            "lane_config": app.lanes.config,
+            "ageing_seconds": app.config.engine.ageing_seconds,
+            "retention_seconds": app.config.engine.retention_seconds,
+        }
+        if self.machine.server:
+            return app.on_queue(ServerQueue(self.machine, self.model, self.network, **options))
+        return app.on_queue(RecordingQueue(self.machine, self.model, **options))
 
     # Worker processes, and what happens to them.
 
     def _start_worker(self, number: int) -> None:
         self._started += 1
         process = self.machine.process(f"worker {number + 1} (start {self._started})")
+        self._place(process, f"host {number + 1}")
         self._workers[number] = process
         self.machine.loop.start(process, self._work())
+
+    def _place(self, process: SimulatedProcess, host: str) -> None:
+        """With a queue on a server, all are on hosts of their own, with clocks that are off."""
+        if self.machine.server:
+            process.host = host
+            process.clock_offset = self.machine.chance.uniform(-MOST_OFF, MOST_OFF)
 
     async def _work(self) -> None:
         stop = asyncio.Event()
@@ -245,6 +267,7 @@ class Simulation:
         self.note(str(fault))
         number = fault.process % len(self._workers)
         worker = self._workers[number]
+        self._disturb(fault, worker)
         until = loop.clock + fault.seconds
         match fault.kind:
             case FaultKind.CRASH if worker is not None:
@@ -267,18 +290,82 @@ class Simulation:
             case FaultKind.LOST_WAKEUPS:
                 machine.wakeups_lost = 0.5
                 loop.call_later(fault.seconds, self._mend_wakeups)
+            case FaultKind.CLOCK_JUMP if machine.server:
+                if worker is not None:
+                    worker.clock_offset += AHEAD * fault.seconds
             case FaultKind.CLOCK_JUMP:
                 machine.clock_jump += AHEAD * fault.seconds
                 loop.call_later(fault.seconds, self._set_clock_back, AHEAD * fault.seconds)
+            case FaultKind.CLOCK_SET_BACK:
+                machine.clock_jump -= fault.seconds
             case FaultKind.OUTAGE:
                 self._outage = (until, fault.steps)
+            case FaultKind.LOST_REQUESTS:
+                self.network.lost, self.network.doubled = 0.2, 0.2
+                loop.call_later(fault.seconds, self._mend_network)
+            case FaultKind.LATE_REQUESTS:
+                self.network.late_until = until
+            case FaultKind.CUT if worker is not None:
+                self.network.cut[worker] = until
+            case FaultKind.SERVER_RESTART:
+                self.network.connections += 1
+                self.network.down_until = max(self.network.down_until, until)
+            case FaultKind.FAILOVER if not self._over:
+                self._lagging += 1
+                lag = min(fault.seconds, FAILOVER_SECONDS)
+                stored = machine.connection.copy(), self.model.copy()
+                loop.call_later(lag, self._fail_over, *stored)
             case _:
                 """The process is not there."""
+
+    def _disturb(self, fault: InjectedFault, worker: SimulatedProcess | None) -> None:
+        """Tell the model what may be late now, and whose lease may be lost."""
+        model, lease = self.model, self._lease_seconds
+        over = self._time() + fault.seconds + 2 * lease
+        match fault.kind:
+            case FaultKind.FREEZE:
+                model.excuse(worker, over)
+            case FaultKind.FULL_DISK:
+                model.excuse(None, over)
+            case FaultKind.CUT:
+                model.excuse(worker, over)
+            case (
+                FaultKind.LOST_REQUESTS
+                | FaultKind.LATE_REQUESTS
+                | FaultKind.SERVER_RESTART
+                | FaultKind.FAILOVER
+            ):
+                model.excuse(None, over)
+        model.disturb(over)
+
+    def _restart(self, dead: SimulatedProcess) -> None:
+        """Whoever supervises a process that died of itself starts it again."""
+        if dead in self._workers:
+            number = self._workers.index(dead)
+            self._workers[number] = None
+            self.lines.append((self._time(), f"{dead}: died"))
+            self.model.disturb(self._time() + RESTART_SECONDS + 2 * self._lease_seconds)
+            loop = self.machine.loop
+            context = self.machine.processes[0].context  # the computer's
+            loop.call_later(RESTART_SECONDS, self._replace, number, None, context=context)
 
     def _replace(self, number: int, dying: SimulatedProcess | None) -> None:
         if dying is not None and dying.alive:
             self.machine.loop.kill(dying)  # it had nothing to do, and died of it
         self._start_worker(number)
+
+    def _mend_network(self) -> None:
+        self.network.lost = self.network.doubled = 0.0
+
+    def _fail_over(self, rows: Rows, stored: dict[str, Any]) -> None:
+        """The replica that has lagged since those rows were stored takes over."""
+        self.note("the replica takes over")
+        self._lagging -= 1
+        self._failovers += 1
+        self.machine.connection.restore(rows)
+        self.model.rewind(stored)
+        self.network.connections += 1
+        self.network.down_until = self.machine.loop.clock + RESTART_SECONDS
 
     def _mend_wakeups(self) -> None:
         self.machine.wakeups_lost = 0.0
@@ -294,16 +381,29 @@ class Simulation:
         await asyncio.sleep(chance.uniform(0.001, 0.2))
         until, way = self._outage
         if self.machine.loop.clock < until:
-            if way % 4 == 0:
-                return httpx2.Response(503)
-            if way % 4 == 1:
-                return httpx2.Response(429, headers={"Retry-After": "1"})
-            if way % 4 == 2:
-                await asyncio.sleep(until - self.machine.loop.clock)
-            raise httpx2.ConnectError("simulated outage", request=request)
+            match way % 6:
+                case 0:
+                    return httpx2.Response(503)
+                case 1:
+                    return httpx2.Response(429, headers={"Retry-After": "1"})
+                case 2:
+                    return httpx2.Response(200, text="<html>nonsense</html>")
+                case 3:
+                    await asyncio.sleep(chance.uniform(1.0, 5.0))  # late, and good
+                case 4:
+                    await asyncio.sleep(until - self.machine.loop.clock)
+                    raise httpx2.ReadError("simulated outage", request=request)
+                case _:
+                    raise httpx2.ConnectError("simulated outage", request=request)
         if self._respond is None:
             return httpx2.Response(200, json={})
         return self._respond(request)
+
+
+def crash() -> None:
+    """Kill the process that the caller runs in, at its next callback. In a simulation only: for
+    a handler that takes its process with it."""
+    current.get().steps_left = 0
 
 
 @contextmanager
@@ -319,7 +419,8 @@ def simulate(
     *,
     seeds: int | Iterable[int] = 1000,
     workers: int = 2,
-    faults: Collection[FaultKind] = frozenset(FaultKind),
+    faults: Collection[FaultKind] | None = None,
+    server: bool = False,
     check: Check | None = None,
     reset: Callable[[], None] | None = None,
     respond: Respond | None = None,
@@ -332,9 +433,12 @@ def simulate(
     jobs on a virtual clock, under `faults` that the seed decides. When all jobs are finished,
     `check` is given them, and raises AssertionError for what must not be. `reset` is called before
     each seed, to clear what the handlers keep in memory. `respond` answers the requests that
-    handlers make with `ctx.http`. With `shrink` the faults that a failure does not take are left
-    out of what is told.
+    handlers make with `ctx.http`. With `server` the queue is on a server, behind a network, and
+    each process on a host of its own; else they share a file. With `shrink` the faults that a
+    failure does not take are left out of what is told.
     """
+    if faults is None:
+        faults = frozenset(FaultKind) - (IN_FILE if server else ON_SERVER)
     if any(handler.built_in for handler in app.handlers.values()):
         raise ConfigError("services cannot be simulated: give `simulate` an app without `use(...)`")
     tried = happened = jobs = steps = 0
@@ -355,22 +459,25 @@ def simulate(
                 workers=workers,
                 check=check,
                 respond=respond,
+                server=server,
             )
             try:
                 found = simulation.run()
-                accepted = len(simulation.history.accepted)
-                told = simulation.told() if tell else ""
-                return SeedResult(found, accepted, simulation.machine.loop.steps, told)
+                accepted = len(simulation.model.accepted)
+                text = simulation.told() if tell and found else ""
+                return SeedResult(found, accepted, simulation.machine.loop.steps, text)
             finally:
                 simulation.close()
                 shutil.rmtree(folder)
 
         for seed in range(seeds) if isinstance(seeds, int) else seeds:
             drawn = draw_faults(seed, faults, FAULT_SECONDS)
-            outcome = attempt(seed, drawn)
+            outcome = attempt(seed, drawn, tell=not shrink)
             if outcome.found:
-                taken = _fewest(drawn, partial(attempt, seed)) if shrink else drawn
-                outcome = attempt(seed, taken, tell=True)
+                taken = drawn
+                if shrink:
+                    taken = _fewest(drawn, partial(attempt, seed))
+                    outcome = attempt(seed, taken, tell=True)
                 raise SimulationFailed(seed, taken, outcome.found, outcome.told)
             tried += 1
             happened += len(drawn)
@@ -402,10 +509,13 @@ def _fewest(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the log of simulated processes to themselves."""
+    """Keep the log of simulated processes to themselves, and spare the garbage collector what was
+    there before them."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         logging.disable(before)

@@ -26,6 +26,8 @@ class DeafListener:
         await asyncio.sleep(0 if timeout is not None else 3600)
         return False
 
+    def ring(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -66,3 +68,17 @@ async def test_jobs_handed_over_to_a_membership_that_has_lapsed_are_not_taken() 
     inbox.put([lease(2)])
 
     assert [one.seq for one in claims.waiting()] == [1]
+
+
+async def test_cancel_of_before_a_claim_is_not_believed() -> None:
+    """A failover may have taken it back; a job that is not started for it would be held for
+    ever."""
+    events = EngineEvents()
+    claims = Claims(10, Settler(EngineConfig(), events), events, lambda: 0.0)
+    looks: list[None] = []
+    claims.look_for_cancels = lambda: looks.append(None)
+    claims.dropped = {1, 2}
+    claims.put([lease(1), lease(3)])
+
+    assert claims.dropped == {2}
+    assert len(looks) == 1, "it may have been cancelled since the claim"

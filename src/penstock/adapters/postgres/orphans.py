@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
@@ -77,15 +78,16 @@ class Orphans:
             await tx.fetch("handed_back", *columns, HISTORY_LIMIT, self._number)
             await self._cancel_stopped(tx, seqs)
             tx.wake(Topic.READY)
-        await self._end_cancelled(tx)
+        lost += await self._end_cancelled(tx)
         slots = await tx.fetch(
             "SELECT DISTINCT ref FROM penstock.slots WHERE holder = $1", self._number
         )
-        known = {seq for seq, *_ in self._leases} | self._permits
+        # Of one that was claimed again the claim before is known, and the slot is that of the last.
+        known = {seq for seq, *_ in self._leases} - {seq for seq, *_ in lost} | self._permits
         if unknown := [ref for (ref,) in slots if ref not in known]:
             await free_slots(tx, self._number, unknown)
 
-    async def _end_cancelled(self, tx: Transaction) -> None:
+    async def _end_cancelled(self, tx: Transaction) -> list[tuple[Any, ...]]:
         """Those that were cancelled meanwhile have no run that could end."""
         held = await tx.fetch(
             "SELECT seq, id, token FROM penstock.jobs WHERE holder = $1 AND state = 'cancelled'"
@@ -96,6 +98,7 @@ class Orphans:
         if lost:
             await tx.fetch("cancel_seen", *zip(*lost, strict=True), self._number)
             tx.wake(Topic.FINISHED)
+        return lost
 
     async def _cancel_stopped(self, tx: Transaction, seqs: Sequence[int]) -> None:
         cancelled = sorted(await cancel_requeued(tx, seqs))

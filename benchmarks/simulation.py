@@ -1,0 +1,93 @@
+"""What the simulation has tried, kept as JSON: seeds that pass, and bugs that were put back.
+
+`python -m tests.simulation ... --keep` counts seeds, and `python -m tests.simulation.planted_bugs`
+looks for the bugs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from benchmarks import machine
+
+FILE = Path(__file__).parent / "simulation.json"
+
+
+@dataclass(slots=True, frozen=True)
+class Passed:
+    """The seeds from 0 on that pass on a queue."""
+
+    seeds: int
+    commit: str
+
+
+@dataclass(slots=True, frozen=True)
+class PlantedBug:
+    """A bug that was put back, and the seed that found it first."""
+
+    bug: str
+    queue: str
+    first: int | None
+    """None: no seed has."""
+    tried: int
+    """So many seeds, from 0 on."""
+    says: str
+    """What that seed says of it."""
+
+
+@dataclass(slots=True)
+class Tried:
+    """All of it."""
+
+    passed: dict[str, Passed] = field(default_factory=dict)
+    bugs: list[PlantedBug] = field(default_factory=list)
+
+
+def read(file: Path = FILE) -> Tried:
+    if not file.exists():
+        return Tried()
+    data = json.loads(file.read_text())
+    return Tried(
+        {queue: Passed(**one) for queue, one in data["passed"].items()},
+        [PlantedBug(**one) for one in data["bugs"]],
+    )
+
+
+def passed(queue: str, file: Path = FILE) -> int:
+    """Seeds that need not be tried again: they pass with the code as it is."""
+    known = read(file).passed.get(queue)
+    return known.seeds if known is not None and known.commit == machine.commit() else 0
+
+
+def count(queue: str, seeds: int, file: Path = FILE) -> None:
+    """All seeds below this pass."""
+    tried = read(file)
+    tried.passed[queue] = Passed(max(seeds, passed(queue, file)), machine.commit())
+    _write(tried, file)
+
+
+def keep_bugs(bugs: Sequence[PlantedBug], file: Path = FILE) -> None:
+    """In place of those that were looked for before."""
+    tried = read(file)
+    tried.bugs = list(bugs)
+    _write(tried, file)
+
+
+def _write(tried: Tried, file: Path) -> None:
+    data = {
+        "passed": {queue: asdict(one) for queue, one in sorted(tried.passed.items())},
+        "bugs": [asdict(one) for one in tried.bugs],
+    }
+    file.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def table(tried: Tried) -> list[str]:
+    """For docs/proof.md."""
+    lines = ["| Bug that was put back | Queue | Found by seed | It says |", "|---|---|---|---|"]
+    for one in tried.bugs:
+        first = f"**none of {one.tried:,}**" if one.first is None else f"{one.first:,}"
+        lines.append(f"| {one.bug} | {one.queue} | {first} | {one.says.replace('|', ' ')} |")
+    return lines
