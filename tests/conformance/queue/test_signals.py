@@ -102,6 +102,16 @@ async def test_finished_jobs_take_no_signals(queue: JobQueue, member: Member) ->
         await queue.signal("0" * 32, "go", "1", None)
 
 
+async def test_a_known_key_is_told_so_after_the_end(queue: JobQueue, member: Member) -> None:
+    lease = await begun(queue, member)
+    assert await queue.signal(lease.id, "go", "1", "k")
+    await settle(member, completed(lease))
+
+    assert not await queue.signal(lease.id, "go", "1", "k")
+    with pytest.raises(JobEnded):
+        await queue.signal(lease.id, "go", "1", "other")
+
+
 async def test_who_lost_its_lease_takes_no_signal(queue: JobQueue, member: Member) -> None:
     lease = await begun(queue, member)
     await queue.signal(lease.id, "go", "1", None)
