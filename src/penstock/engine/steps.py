@@ -88,10 +88,10 @@ class RunSteps:
             name, function, arguments, hashed, occurrence, key, lane, retries, timeout, strict
         )
 
-    def begin_wait(self, name: str, seconds: float | None) -> StepCall:
-        """The same for a wait, which calls no function."""
-        # No step has such a hash: what they hash is a list.
-        hashed = short_hash(f"wait {seconds!r}")
+    def begin_wait(self, name: str) -> StepCall:
+        """The same for a wait, which calls no function. Its length is no part of it: what counts is
+        the end that was recorded first, so that it may be computed anew in each run."""
+        hashed = short_hash("wait")  # no step has such a hash: what they hash is a list
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
         key = step_key(name, hashed, occurrence)
         self._open += 1

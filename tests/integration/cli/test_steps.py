@@ -77,6 +77,9 @@ def test_signal_tells_a_job_once_for_a_key(cli: Cli) -> None:
     assert cli(*told).out == "sent\n"
     assert cli(*told, "--json").json == {"stored": False}
     assert "is not JSON" in cli("jobs", "signal", job_id, "approved", "{", code=2).err
+    assert "cannot be None" in cli("jobs", "signal", job_id, "approved", "null", code=2).err
+    cli("jobs", "cancel", job_id)
+    assert cli(*told).out == "sent before: it has this key\n"
 
 
 def test_a_finished_job_takes_no_signals(cli: Cli, dead: str) -> None:
