@@ -18,12 +18,12 @@ from penstock.engine.step_call import StepCall, check_text
 from penstock.engine.steps import RunSteps
 from penstock.errors import LeaseLost, Suspended, ValidationError
 from penstock.model.step import step_key
-from penstock.ports.steps import StepRow, signal_reason
+from penstock.ports.steps import END_HASH, NO_END, StepRow, signal_reason
 
 SHORT_SECONDS = 1.0
 """A wait that is over so soon is not worth giving up the lease."""
 LONGEST_SECONDS = 10 * 366 * 86400.0
-"""A wait without a timeout is looked at then."""
+"""A sleep or timeout is no longer than that."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,11 +58,12 @@ class RunWaits:
             if known is not None and known.result is not None:
                 return json.loads(known.result)
             row = steps.row(call, 1, now())
-            until = now() + LONGEST_SECONDS
+            until = NO_END
             if timeout is not None:
                 ends = f"{call.name}:until"
-                key = step_key(ends, call.arguments_hash, call.occurrence)
-                until = await self._until(row._replace(key=key, name=ends), timeout)
+                key = step_key(ends, END_HASH, call.occurrence)
+                end = row._replace(key=key, name=ends, arguments=END_HASH)
+                until = await self._until(end, timeout)
             while True:
                 answer = row._replace(finished_at=now())
                 held, payload = await self.run.member.consume(self.run.lease, name, answer)

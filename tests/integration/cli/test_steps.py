@@ -4,6 +4,7 @@ import pytest
 
 from penstock import JobContext, Penstock
 from tests.support.cli import Cli
+from tests.support.waiting import until
 
 
 async def failed_job(app: Penstock) -> str:
@@ -56,6 +57,40 @@ def test_show_as_json_has_the_steps_where_they_are_asked_for(cli: Cli, dead: str
     assert steps[0]["result"] == {"next": "read", "api_key": "geheim"}
     assert steps[2]["finished_at"] is None
     assert "steps" not in cli("jobs", "show", dead, "--json").json
+
+
+async def waiting_job(app: Penstock) -> str:
+    """A job that has slept, and waits for two signals one after another."""
+
+    @app.job("publish")
+    async def handler(ctx: JobContext) -> None:
+        await ctx.sleep(0)
+        await ctx.wait_for("seen", timeout=3600)
+        await ctx.wait_for("approved")
+
+    async def waits() -> bool:
+        return (await app.get(job.id)).waiting_for == "the signal 'approved'"
+
+    async with app.running():
+        job = await app.enqueue("publish")
+        await app.signal(job.id, "seen")
+        await until(waits, "the job to wait")
+    return job.id
+
+
+def test_a_job_that_waits_says_for_what_and_not_until_when(cli: Cli) -> None:
+    app = Penstock(cli.url, durable=False)
+    job_id = cli.call(waiting_job(app), app)
+
+    shown = cli("jobs", "show", job_id, "--steps").out
+    assert "the signal 'approved'" in shown
+    assert "scheduled" not in shown
+    assert "waits for the signal 'approved'" in cli("jobs", "list").out
+
+    _, _, table = shown.rpartition("STEP")
+    slept, seen = [line.split() for line in table.splitlines()[1:]]
+    assert (slept[0], slept[-3]) == ("sleep", "until")
+    assert (seen[0], seen[-1]) == ("wait_for:seen", "true")
 
 
 def test_redrive_keeps_the_steps_unless_from_scratch(cli: Cli, dead: str) -> None:
