@@ -21,7 +21,7 @@ from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
 from penstock.engine.scope_provider import RequestScopes
-from penstock.engine.step_call import check_name
+from penstock.engine.step_call import check_text
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
     ConfigError,
@@ -296,14 +296,15 @@ class Penstock(Operations):
         return jobs[job_id]
 
     async def signal(
-        self, job_id: str, name: str, payload: Any = None, *, key: str | None = None
+        self, job_id: str, name: str, payload: Any = True, *, key: str | None = None
     ) -> bool:
         """Tell a job something that it waits for, or will wait for, with `ctx.wait_for`. Once this
-        returns it is never lost. The same `key` is the same signal: False if the job has got it
+        returns it is never lost. The payload is any JSON value but null: None is what `wait_for`
+        returns after its timeout. The same `key` is the same signal: False if the job has got it
         before. Raises JobNotFound, and JobEnded for a job that has finished."""
-        check_name("signal", name)
+        check_text("the name of a signal", name)
         if key is not None:
-            check_name("signal's key", key)
+            check_text("the key of a signal", key)
         return await self.queue.signal(job_id, name, encode_signal(payload), key)
 
     async def steps(self, job_id: str) -> list[Step]:

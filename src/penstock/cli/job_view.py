@@ -19,6 +19,7 @@ from penstock.cli.output import (
     say,
 )
 from penstock.model.job import Job, JobState
+from penstock.ports.steps import waits_for_signal
 
 PRIVATE = ("payload", "result", "history", "lines")
 """Fields left out of lists: they are large, and may be confidential."""
@@ -34,7 +35,8 @@ def about(job: Job) -> str:
     match job.state:
         case JobState.QUEUED:
             away = job.run_at - time.time()
-            waiting = f"due in {duration(away)}" if away > 0 else f"waits for {job.waiting_for}"
+            timed = away > 0 and not waits_for_signal(job)
+            waiting = f"due in {duration(away)}" if timed else f"waits for {job.waiting_for}"
             last = problem(job.error) or job.message
             return printable(f"{waiting}; {last}" if last else waiting)
         case JobState.RUNNING:
@@ -69,6 +71,7 @@ def print_job(job: Job) -> None:
     """Print all details of a job, including payload and result."""
     runs = "" if job.max_retries is None else f" of {job.max_retries + 1}"
     waits = job.state is JobState.QUEUED and job.run_at > job.enqueued_at
+    waits = waits and not waits_for_signal(job)
     print_fields(
         {
             "id": job.id,

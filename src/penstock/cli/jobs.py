@@ -180,8 +180,12 @@ def signal(
     job_id: JobArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name it waits for.")],
     payload: Annotated[
-        str, typer.Argument(metavar="JSON", help="What it is told; null unless given.")
-    ] = "null",
+        str,
+        typer.Argument(
+            metavar="JSON",
+            help="What it is told; true unless given. Not null: that stands for a timeout.",
+        ),
+    ] = "true",
     key: str | None = option("KEY", "The same key is the same signal."),
     session: Session,
 ) -> None:

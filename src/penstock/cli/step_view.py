@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Sequence
 
 from penstock.cli.output import Looks, duration, print_table, printable, say
 from penstock.model.redact import hidden
 from penstock.model.step import Step
+from penstock.ports.steps import is_internal, is_sleep
 
 
 def print_steps(steps: Sequence[Step], names: Collection[str]) -> None:
@@ -16,7 +18,8 @@ def print_steps(steps: Sequence[Step], names: Collection[str]) -> None:
     if not steps:
         say("no steps")
         return
-    begun = min(step.started_at for step in steps)
+    steps = [step for step in steps if not is_internal(step)]
+    begun = min((step.started_at for step in steps), default=0.0)
     rows = [
         {
             "step": printable(step.name + (f"#{step.occurrence}" if step.occurrence > 1 else "")),
@@ -36,6 +39,8 @@ def print_steps(steps: Sequence[Step], names: Collection[str]) -> None:
 def _result(step: Step, names: Collection[str]) -> str:
     if not step.recorded:
         return "not recorded yet"
+    if is_sleep(step):
+        return time.strftime("until %Y-%m-%d %H:%M:%S", time.localtime(step.result))
     return printable(json.dumps(hidden(step.result, names), ensure_ascii=False))
 
 

@@ -18,6 +18,7 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Generic, Unpack, cast
@@ -38,7 +39,7 @@ from penstock.engine.settler import Settler
 from penstock.engine.step_call import current_key, invoke_here, run_in_thread, wait_for
 from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.steps import RunSteps
-from penstock.engine.waits import RunWaits
+from penstock.engine.waits import RunWaits, seconds_of
 from penstock.errors import PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
@@ -261,9 +262,9 @@ class JobContext(Generic[State]):
             return steps.run(call, partial(invoke_here, call))
         return run_in_thread(call, run, services.loop, partial(steps.run, call))
 
-    def sleep(self, seconds: float) -> Any:
+    def sleep(self, seconds: float | timedelta) -> Any:
         """`await ctx.sleep(3600)`: go on after so many seconds, counted from when the job first
-        came here. In a sync handler without `await`.
+        came here, whatever a later run says; less than 0 is 0. In a sync handler without `await`.
 
         For more than a second the job gives up its worker and its lease: the handler is unwound by
         `Suspended`, a BaseException, and begins again at its first line when it is time, with its
@@ -271,16 +272,17 @@ class JobContext(Generic[State]):
         way, the job waits as it does for other jobs, without a worker.
         """
         waits = self._waits()
-        call = waits.begin_sleep(seconds)
-        return self._here(waits.sleep(call, seconds))
+        length = seconds_of("the length of a sleep", seconds)
+        return self._here(waits.sleep(waits.begin_sleep(), length))
 
-    def wait_for(self, name: str, *, timeout: float | None = None) -> Any:
+    def wait_for(self, name: str, *, timeout: float | timedelta | None = None) -> Any:
         """`await ctx.wait_for("approved", timeout=86_400)`: the payload of the next signal of that
-        name (`app.signal`) that this job has not taken yet; None after `timeout` seconds. Either is
-        recorded. The job gives up its worker and lease meanwhile, as for `sleep`."""
+        name (`app.signal`) that this job has not taken yet; None after `timeout` seconds, counted
+        from when the job first came here. Either is recorded. The job gives up its worker and lease
+        meanwhile, as for `sleep`."""
         waits = self._waits()
-        call = waits.begin_wait_for(name, timeout)
-        return self._here(waits.wait_for(call, name, timeout))
+        length = None if timeout is None else seconds_of("the timeout of a wait", timeout)
+        return self._here(waits.wait_for(waits.begin_wait_for(name), name, length))
 
     def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
         return wait if self._on_loop() else wait_for(self._run, self._services.loop, wait)

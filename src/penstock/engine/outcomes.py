@@ -23,7 +23,7 @@ from penstock.lanes.reports import LaneReports
 from penstock.model.job import RELEASE_LIMIT
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import Outcome, Settlement
-from penstock.ports.steps import signal_wait
+from penstock.ports.steps import SLEEP_WAIT, signal_wait
 from penstock.text.normalize import storable
 
 LONGEST_WAIT_SECONDS = 300.0
@@ -53,7 +53,7 @@ def interrupted(
 def suspended(run: Run, why: Suspended) -> Settlement:
     """What becomes of a job that sleeps, or waits for a signal."""
     note = {"type": "Suspended", "message": why.reason}
-    waits = None if why.signal is None else signal_wait(why.signal)
+    waits = SLEEP_WAIT if why.signal is None else signal_wait(why.signal)
     return Settlement(
         run.lease,
         Outcome.SUSPENDED,

@@ -52,19 +52,21 @@ class StepCall:
         return self.function(*self.arguments)
 
 
-def check_name(what: str, name: Any) -> None:
-    """ValidationError if a step or signal cannot be called so."""
-    if not isinstance(name, str) or not 0 < len(name) <= NAME_LIMIT or not name.isprintable():
+def check_text(what: str, text: Any) -> None:
+    """ValidationError if it cannot be the name of a step or signal, or the key of one."""
+    if not isinstance(text, str) or not 0 < len(text) <= NAME_LIMIT or not text.isprintable():
         raise ValidationError(
-            f"the name of a {what} is up to {NAME_LIMIT} characters, not {name!r}"
+            f"{what} is a text of 1 to {NAME_LIMIT} printable characters, not {text!r}"
         )
 
 
 def check_options(name: Any, function: Any, lane: Any, retries: Any, timeout: Any) -> None:
     """ValidationError if they are no options of a step."""
-    check_name("step", name)
+    if callable(name):
+        raise ValidationError(f"the first argument of ctx.step is its name, not {name!r}")
+    check_text("the name of a step", name)
     if lane is not None:
-        check_name("lane", lane)
+        check_text("the lane of a step", lane)
     if not callable(function):
         raise ValidationError(f"step {name!r} needs a function to call, not {function!r}")
     if not isinstance(retries, int) or not 0 <= retries <= 1000:

@@ -33,8 +33,8 @@ from penstock.errors import (
     is_permanent,
 )
 from penstock.model.payload import encode_step
-from penstock.model.step import STEP_RESULT_LIMIT, short_hash, step_key
-from penstock.ports.steps import StepRow
+from penstock.model.step import STEP_RESULT_LIMIT, step_key
+from penstock.ports.steps import WAIT_HASH, StepRow
 from penstock.telemetry import tracing
 
 NOT_ATTEMPTS = (LaneBusy, RunLater, QueueError, LeaseLost)
@@ -88,14 +88,13 @@ class RunSteps:
             name, function, arguments, hashed, occurrence, key, lane, retries, timeout, strict
         )
 
-    def begin_wait(self, name: str, seconds: float | None) -> StepCall:
-        """The same for a wait, which calls no function."""
-        # No step has such a hash: what they hash is a list.
-        hashed = short_hash(f"wait {seconds!r}")
-        occurrence = next(self._calls.setdefault((name, hashed), count(1)))
-        key = step_key(name, hashed, occurrence)
+    def begin_wait(self, name: str) -> StepCall:
+        """The same for a wait, which calls no function. Its length is no part of it: what counts is
+        the end that was recorded first, so that it may be computed anew in each run."""
+        occurrence = next(self._calls.setdefault((name, WAIT_HASH), count(1)))
+        key = step_key(name, WAIT_HASH, occurrence)
         self._open += 1
-        return StepCall(name, _nothing, (), hashed, occurrence, key, None, 0, None, False)
+        return StepCall(name, _nothing, (), WAIT_HASH, occurrence, key, None, 0, None, False)
 
     @asynccontextmanager
     async def waiting(self, name: str) -> AsyncIterator[None]:

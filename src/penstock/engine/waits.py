@@ -9,20 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from penstock.engine.parking import Parking
 from penstock.engine.run import Run
-from penstock.engine.step_call import StepCall, check_name
+from penstock.engine.step_call import StepCall, check_text
 from penstock.engine.steps import RunSteps
 from penstock.errors import LeaseLost, Suspended, ValidationError
 from penstock.model.step import step_key
-from penstock.ports.steps import StepRow, signal_reason
+from penstock.ports.steps import END_HASH, NO_END, StepRow, signal_reason
 
 SHORT_SECONDS = 1.0
 """A wait that is over so soon is not worth giving up the lease."""
 LONGEST_SECONDS = 10 * 366 * 86400.0
-"""A wait without a timeout is looked at then."""
+"""A sleep or timeout is no longer than that."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -34,15 +35,14 @@ class RunWaits:
     parking: Parking
     poll_seconds: float
 
-    def begin_sleep(self, seconds: float) -> StepCall:
+    def begin_sleep(self) -> StepCall:
         """Count the call, as steps are counted."""
-        return self.steps.begin_wait("sleep", _seconds("sleep", seconds))
+        return self.steps.begin_wait("sleep")
 
-    def begin_wait_for(self, name: str, timeout: float | None) -> StepCall:
+    def begin_wait_for(self, name: str) -> StepCall:
         """Count the call, as steps are counted."""
-        check_name("signal", name)
-        timeout = None if timeout is None else _seconds("timeout", timeout)
-        return self.steps.begin_wait(f"wait_for:{name}", timeout)
+        check_text("the name of a signal", name)
+        return self.steps.begin_wait(f"wait_for:{name}")
 
     async def sleep(self, call: StepCall, seconds: float) -> None:
         """Wait until the time that was recorded when the job first came here."""
@@ -58,11 +58,12 @@ class RunWaits:
             if known is not None and known.result is not None:
                 return json.loads(known.result)
             row = steps.row(call, 1, now())
-            until = now() + LONGEST_SECONDS
+            until = NO_END
             if timeout is not None:
-                ends = f"until:{call.name}"  # which no wait for a signal is called
-                key = step_key(ends, call.arguments_hash, call.occurrence)
-                until = await self._until(row._replace(key=key, name=ends), timeout)
+                ends = f"{call.name}:until"
+                key = step_key(ends, END_HASH, call.occurrence)
+                end = row._replace(key=key, name=ends, arguments=END_HASH)
+                until = await self._until(end, timeout)
             while True:
                 answer = row._replace(finished_at=now())
                 held, payload = await self.run.member.consume(self.run.lease, name, answer)
@@ -100,7 +101,11 @@ class RunWaits:
                 await asyncio.sleep(left)
 
 
-def _seconds(what: str, seconds: Any) -> float:
-    if not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_SECONDS:
-        raise ValidationError(f"{what} is seconds from 0 on, at most ten years, not {seconds!r}")
-    return float(seconds)
+def seconds_of(what: str, length: Any) -> float:
+    """The length of a wait. Less than nothing is nothing: `until - time.time()` may be so."""
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    if not isinstance(seconds, int | float) or not seconds <= LONGEST_SECONDS:
+        raise ValidationError(
+            f"{what} is seconds or a timedelta, at most ten years, not {length!r}"
+        )
+    return max(0.0, float(seconds))

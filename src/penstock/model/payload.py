@@ -82,8 +82,13 @@ def encode_step(value: Any, what: str) -> str:
 
 
 def encode_signal(payload: Any) -> str:
-    """The JSON text of what a signal tells; ValidationError if it is none, or too large."""
+    """The JSON text of what a signal tells; ValidationError if it is none, null, or too large."""
     _, text, size = _encode_or(payload, ValidationError, "payload of a signal")
+    if text == "null":
+        raise ValidationError(
+            "payload of a signal cannot be None (null): that is what ctx.wait_for returns after "
+            "its timeout; leave the payload out to send true"
+        )
     if size > PAYLOAD_LIMIT:
         raise PayloadTooLarge(
             f"payload of a signal is {size:,} bytes, the limit is {PAYLOAD_LIMIT:,}; "

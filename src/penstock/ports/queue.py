@@ -437,7 +437,7 @@ class JobQueue(OperableQueue, Protocol):
 
     async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
         """Store a signal for a job (JSON text), and queue the job if it waits for it. False: it has
-        got one of this key before. JobNotFound; JobEnded if it is finished; SignalLimit."""
+        got one of this key before, also if it is finished. JobNotFound; JobEnded; SignalLimit."""
         ...
 
     async def steps(self, job_id: str) -> list[StepRow]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.model.job import Job
 from penstock.model.payload import read_json
-from penstock.model.step import Step
+from penstock.model.step import Step, short_hash
 
 
 class StepRow(NamedTuple):
@@ -38,10 +39,17 @@ class Consumed(NamedTuple):
     """JSON text; None: there is no signal yet."""
 
 
+NO_END = 2.0**33
+"""When a wait without a timeout would end: in the year 2242."""
+SLEEP_WAIT = "sleep\n"
+"""What a queued job that sleeps has in place of the lane it waits for. No lane has a newline in its
+name."""
+SIGNAL_WAIT = "signal\n"
+
+
 def signal_wait(name: str) -> str:
-    """What a queued job that waits for a signal has in place of the lane it waits for. No lane has
-    a newline in its name."""
-    return f"signal\n{name}"
+    """The same for one that waits for a signal."""
+    return SIGNAL_WAIT + name
 
 
 SIGNAL_REASON = "the signal "
@@ -50,6 +58,39 @@ SIGNAL_REASON = "the signal "
 def signal_reason(name: str) -> str:
     """What a queued job says that it waits for."""
     return f"{SIGNAL_REASON}{name!r}"
+
+
+def has_end(until: float) -> bool:
+    """Whether a wait that ends then has a timeout. (Corrections of the clock move NO_END.)"""
+    return until < NO_END / 2
+
+
+def awaited_signal(wait: str | None) -> str | None:
+    """The signal that a job waits for, by what it has in place of a lane."""
+    return None if wait is None or not wait.startswith(SIGNAL_WAIT) else wait[len(SIGNAL_WAIT) :]
+
+
+WAIT_HASH = short_hash("wait")
+"""What a wait has in place of a hash of arguments. No step has it: what they hash is a list."""
+
+
+END_HASH = short_hash("end of a wait")
+"""The same for the record of when a wait for a signal ends."""
+
+
+def is_sleep(step: Step) -> bool:
+    """Whether it is a sleep, whose result is the time of its end."""
+    return step.arguments == WAIT_HASH and step.name == "sleep"
+
+
+def is_internal(step: Step) -> bool:
+    """Whether it only records when a wait for a signal ends."""
+    return step.arguments == END_HASH
+
+
+def waits_for_signal(job: Job) -> bool:
+    """Whether it says so: then its `run_at` is only a timeout, or none."""
+    return (job.waiting_for or "").startswith(SIGNAL_REASON)
 
 
 def shown(row: StepRow) -> Step:

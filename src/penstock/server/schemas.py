@@ -71,7 +71,9 @@ class NewJobBody(RequestBody):
 
 class SignalBody(RequestBody):
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    payload: Any = None
+    payload: Any = Field(
+        True, description="Any JSON value but null, which `ctx.wait_for` returns after its timeout."
+    )
     key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         None, description="The same key is the same signal, for a job."
     )

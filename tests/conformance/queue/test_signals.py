@@ -9,7 +9,7 @@ from penstock.engine import waits
 from penstock.errors import JobEnded, JobNotFound
 from penstock.model.job import JobState
 from penstock.ports.queue import JobQueue, Lease, Member, Outcome, Settlement, StepWrite
-from penstock.ports.steps import StepRow, signal_reason, signal_wait
+from penstock.ports.steps import SLEEP_WAIT, StepRow, signal_reason, signal_wait
 from tests.conformance.support import (
     Ledger,
     add_one,
@@ -40,7 +40,7 @@ def suspended(lease: Lease, signal: str | None = None, run_at: float = FAR) -> S
         started_at=lease.enqueued_at,
         error={"type": "Suspended", "message": reason},
         run_at=run_at,
-        waits_lane=None if signal is None else signal_wait(signal),
+        waits_lane=SLEEP_WAIT if signal is None else signal_wait(signal),
         signal=signal,
     )
 
@@ -102,6 +102,16 @@ async def test_finished_jobs_take_no_signals(queue: JobQueue, member: Member) ->
         await queue.signal("0" * 32, "go", "1", None)
 
 
+async def test_a_known_key_is_told_so_after_the_end(queue: JobQueue, member: Member) -> None:
+    lease = await begun(queue, member)
+    assert await queue.signal(lease.id, "go", "1", "k")
+    await settle(member, completed(lease))
+
+    assert not await queue.signal(lease.id, "go", "1", "k")
+    with pytest.raises(JobEnded):
+        await queue.signal(lease.id, "go", "1", "other")
+
+
 async def test_who_lost_its_lease_takes_no_signal(queue: JobQueue, member: Member) -> None:
     lease = await begun(queue, member)
     await queue.signal(lease.id, "go", "1", None)
@@ -123,6 +133,51 @@ async def test_a_suspended_job_is_queued_without_an_attempt(
     assert (job.state, job.attempts, job.releases, job.history) == (JobState.QUEUED, 0, 0, [])
     assert job.waiting_for == "the signal 'go'"
     assert await claim(member) == []
+
+
+async def test_a_wait_with_a_timeout_says_until_when(queue: JobQueue, member: Member) -> None:
+    lease = await begun(queue, member)
+    await settle(member, suspended(lease, "go", run_at=queue.now() + 3600))
+
+    job = await get(queue, lease.id)
+    assert (job.waiting_for or "").startswith("the signal 'go' until 20")
+
+
+async def test_what_a_job_waited_for_is_no_message_of_it(queue: JobQueue, member: Member) -> None:
+    lease = await begun(queue, member)
+    await settle(member, suspended(lease, "go"))
+    await queue.signal(lease.id, "go", "1", None)
+    again = await claim_one(member)
+    assert (await get(queue, lease.id)).message == ""
+
+    await settle(member, completed(again))
+
+    assert (await get(queue, lease.id)).message == ""
+
+
+@pytest.mark.parametrize(
+    ("signal", "told"),
+    [(None, "while it slept"), ("go", "while it waited for the signal 'go'")],
+)
+async def test_a_deadline_that_passes_says_what_the_job_waited_for(
+    queue: JobQueue, member: Member, signal: str | None, told: str
+) -> None:
+    leases: list[Lease] = []
+    for seconds in (0.3, 3.0, 60.0):  # on a busy machine it may pass before the claim
+        if not leases:
+            await add_one(queue, deadline=queue.now() + seconds)
+            leases = await claim(member)
+    (lease,) = leases
+    await settle(member, suspended(lease, signal))
+
+    async def ended() -> bool:
+        assert await claim(member) == []
+        return (await get(queue, lease.id)).state is JobState.FAILED
+
+    await until(ended, "the deadline")
+    error = (await get(queue, lease.id)).error
+    assert error is not None
+    assert (error["type"], error["message"]) == ("DeadlineExceeded", f"its deadline passed {told}")
 
 
 async def test_a_sleeping_job_says_until_when(queue: JobQueue, member: Member) -> None:

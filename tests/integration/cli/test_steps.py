@@ -4,6 +4,7 @@ import pytest
 
 from penstock import JobContext, Penstock
 from tests.support.cli import Cli
+from tests.support.waiting import until
 
 
 async def failed_job(app: Penstock) -> str:
@@ -58,6 +59,40 @@ def test_show_as_json_has_the_steps_where_they_are_asked_for(cli: Cli, dead: str
     assert "steps" not in cli("jobs", "show", dead, "--json").json
 
 
+async def waiting_job(app: Penstock) -> str:
+    """A job that has slept, and waits for two signals one after another."""
+
+    @app.job("publish")
+    async def handler(ctx: JobContext) -> None:
+        await ctx.sleep(0)
+        await ctx.wait_for("seen", timeout=3600)
+        await ctx.wait_for("approved")
+
+    async def waits() -> bool:
+        return (await app.get(job.id)).waiting_for == "the signal 'approved'"
+
+    async with app.running():
+        job = await app.enqueue("publish")
+        await app.signal(job.id, "seen")
+        await until(waits, "the job to wait")
+    return job.id
+
+
+def test_a_job_that_waits_says_for_what_and_not_until_when(cli: Cli) -> None:
+    app = Penstock(cli.url, durable=False)
+    job_id = cli.call(waiting_job(app), app)
+
+    shown = cli("jobs", "show", job_id, "--steps").out
+    assert "the signal 'approved'" in shown
+    assert "scheduled" not in shown
+    assert "waits for the signal 'approved'" in cli("jobs", "list").out
+
+    _, _, table = shown.rpartition("STEP")
+    slept, seen = [line.split() for line in table.splitlines()[1:]]
+    assert (slept[0], slept[-3]) == ("sleep", "until")
+    assert (seen[0], seen[-1]) == ("wait_for:seen", "true")
+
+
 def test_redrive_keeps_the_steps_unless_from_scratch(cli: Cli, dead: str) -> None:
     app = Penstock(cli.url, durable=False)
     cli("dead-letters", "redrive", dead)
@@ -77,6 +112,9 @@ def test_signal_tells_a_job_once_for_a_key(cli: Cli) -> None:
     assert cli(*told).out == "sent\n"
     assert cli(*told, "--json").json == {"stored": False}
     assert "is not JSON" in cli("jobs", "signal", job_id, "approved", "{", code=2).err
+    assert "cannot be None" in cli("jobs", "signal", job_id, "approved", "null", code=2).err
+    cli("jobs", "cancel", job_id)
+    assert cli(*told).out == "sent before: it has this key\n"
 
 
 def test_a_finished_job_takes_no_signals(cli: Cli, dead: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from penstock import Job, JobContext, JobState, Penstock
-from penstock.errors import PenstockError
+from penstock.engine.step_call import check_options
+from penstock.errors import PenstockError, ValidationError
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
@@ -467,6 +468,20 @@ async def test_what_is_not_json_is_refused(farm: Farm) -> None:
             assert job.error["type"] == "ValidationError"
             assert f"{what} of step 'odd' is not JSON" in job.error["message"]
             assert job.attempts == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "told"),
+    [
+        (print, "plan", "the first argument of ctx.step is its name"),
+        ("plan", "print", "needs a function to call"),
+        ("", print, "the name of a step is a text of 1 to 200 printable characters"),
+        ("x" * 201, print, "the name of a step is a text of 1 to 200 printable characters"),
+    ],
+)
+def test_what_is_no_step_is_refused(name: Any, function: Any, told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        check_options(name, function, None, 0, None)
 
 
 async def test_jobs_without_steps_and_first_runs_load_nothing(

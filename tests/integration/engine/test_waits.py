@@ -2,13 +2,15 @@
 
 import asyncio
 import time
+from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
 
 from penstock import Job, JobContext, JobState, Penstock
 from penstock.engine import waits
-from penstock.errors import JobEnded, Suspended
+from penstock.errors import JobEnded, Suspended, ValidationError
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
@@ -77,6 +79,40 @@ async def test_a_sleep_that_is_over_is_not_slept_again(farm: Farm) -> None:
     assert begun.count(2) == 1
 
 
+async def test_the_end_of_a_wait_is_the_one_recorded_first(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    lengths = count(1)
+
+    @app.job("varying")
+    async def varying(ctx: JobContext) -> Any:
+        longer = MOMENT + LONG * (
+            next(lengths) - 1
+        )  # another one in each run, an hour in the second
+        await ctx.sleep(longer)
+        answer = await ctx.wait_for("go", timeout=timedelta(seconds=-longer))
+        if ctx.attempt == 1:
+            raise ConnectionError("both were recorded")
+        return answer
+
+    async with app.running():
+        job = await app.wait((await app.enqueue("varying")).id, timeout=SOON)
+    assert (job.state, job.result, job.attempts) == (JobState.COMPLETED, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("length", "seconds"),
+    [(2, 2.0), (-0.001, 0.0), (timedelta(minutes=1), 60.0), (timedelta(days=-1), 0.0)],
+)
+def test_a_length_below_nothing_is_nothing(length: float | timedelta, seconds: float) -> None:
+    assert waits.seconds_of("a sleep", length) == seconds
+
+
+@pytest.mark.parametrize("length", ["3", None, float("nan"), float("inf"), timedelta(days=4000)])
+def test_what_is_no_length_of_a_wait_is_refused(length: Any) -> None:
+    with pytest.raises(ValidationError, match="seconds or a timedelta, at most ten years"):
+        waits.seconds_of("a sleep", length)
+
+
 async def test_sleeping_and_waiting_jobs_occupy_no_worker(farm: Farm) -> None:
     app = farm.bare(lease_seconds=LONG, max_workers=1)
 
@@ -123,6 +159,26 @@ async def test_a_signal_that_comes_first_is_kept_and_each_is_taken_once(farm: Fa
         assert await app.signal(job.id, "go", 2)
         async with app.running():
             assert await app.result(job.id, timeout=SOON) == [1, 2]
+
+
+async def test_a_signal_without_a_payload_is_no_timeout(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+
+    @app.job("waiter")
+    async def waiter(ctx: JobContext) -> Any:
+        return await ctx.wait_for("go")
+
+    async with app:
+        job = await app.enqueue("waiter")
+        with pytest.raises(ValidationError, match=r"what ctx\.wait_for returns after its timeout"):
+            await app.signal(job.id, "go", None)
+        with pytest.raises(ValidationError, match="the key of a signal is a text of 1 to 200"):
+            await app.signal(job.id, "go", key=17)  # type: ignore[arg-type]
+        with pytest.raises(ValidationError, match="the name of a signal is a text of 1 to 200"):
+            await app.signal(job.id, "")
+        assert await app.signal(job.id, "go")
+        async with app.running():
+            assert await app.result(job.id, timeout=SOON) is True
 
 
 async def test_a_wait_that_timed_out_stays_so(farm: Farm) -> None:

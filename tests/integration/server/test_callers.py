@@ -5,7 +5,11 @@ import httpx2 as httpx
 from tests.support.cli import Cli
 from tests.support.serve_process import Host
 
-BODIES = {"searches": {"queries": ["its secret"]}, "stop": {"mode": "immediate"}}
+BODIES = {
+    "searches": {"queries": ["its secret"]},
+    "signals": {"name": "go"},
+    "stop": {"mode": "immediate"},
+}
 """What routes take that are about one thing, by the last word of their path."""
 
 

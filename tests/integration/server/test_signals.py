@@ -37,7 +37,12 @@ async def test_a_signal_is_stored_once_for_a_key(site: Site) -> None:
         other = {"name": "go", "payload": 2}
         again = [await client.post(url, json=other, headers=header) for _ in range(2)]
         assert [one.json() for one in again] == [{"stored": True}] * 2
-    assert await payloads(site, job.id) == ['{"n":1}', "2"]
+        assert (await client.post(url, json={"name": "go"})).status_code == 202
+        null = await client.post(url, json={"name": "go", "payload": None})
+        assert (null.status_code, "cannot be None" in null.text) == (422, True)
+        await site.app.cancel(job.id)
+        assert (await client.post(url, json=body)).json() == {"stored": False}
+    assert await payloads(site, job.id) == ['{"n":1}', "2", "true"]
 
 
 async def test_jobs_that_are_finished_or_of_others_take_no_signals(site: Site) -> None:

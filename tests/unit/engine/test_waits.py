@@ -54,7 +54,7 @@ async def slept_until(now: float, records: Records) -> float:
     """Until when a job sleeps that comes to a sleep of ten seconds at this time."""
     waits = waits_at(now, records)
     with pytest.raises(Suspended) as suspended:
-        await waits.sleep(waits.begin_sleep(10), 10)
+        await waits.sleep(waits.begin_sleep(), 10)
     return suspended.value.until
 
 
@@ -75,9 +75,9 @@ async def test_no_signal_has_the_name_of_the_end_of_a_wait_for_another() -> None
     records = Records()
     waits = waits_at(NOON, records)
     with pytest.raises(Suspended):
-        await waits.wait_for(waits.begin_wait_for("ok", 10), "ok", 10)
+        await waits.wait_for(waits.begin_wait_for("ok"), "ok", 10)
     assert len(records.rows) == 1
-    assert waits.begin_wait_for("ok:until", 10).key not in records.rows
+    assert waits.begin_wait_for("ok:until").key not in records.rows
 
 
 async def test_waits_count_toward_the_steps_that_a_job_may_record() -> None:
@@ -85,14 +85,14 @@ async def test_waits_count_toward_the_steps_that_a_job_may_record() -> None:
     for later in range(2):
         waits = waits_at(NOON + HOUR * later, records)
         for _ in range(later):
-            await waits.sleep(waits.begin_sleep(10), 10)
+            await waits.sleep(waits.begin_sleep(), 10)
         with pytest.raises(Suspended):
-            await waits.sleep(waits.begin_sleep(10), 10)
+            await waits.sleep(waits.begin_sleep(), 10)
     waits = waits_at(NOON + 2 * HOUR, records)
     for _ in range(2):
-        await waits.sleep(waits.begin_sleep(10), 10)
+        await waits.sleep(waits.begin_sleep(), 10)
     with pytest.raises(StepLimit, match="'sleep' is one too many"):
-        await waits.sleep(waits.begin_sleep(10), 10)
+        await waits.sleep(waits.begin_sleep(), 10)
     assert len(records.rows) == 2
 
 
@@ -100,5 +100,5 @@ async def test_waits_count_toward_the_steps_that_a_job_may_record() -> None:
 def test_a_lane_that_no_queue_can_store_is_refused_before_anything_is_written(lane: Any) -> None:
     """A queue that refuses one row of a batch looks as if it were away."""
     steps = waits_at(NOON, Records()).steps
-    with pytest.raises(ValidationError, match="the name of a lane"):
+    with pytest.raises(ValidationError, match="the lane of a step"):
         steps.begin("step", print, (), lane, 1, None, False)

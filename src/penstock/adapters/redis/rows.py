@@ -125,7 +125,8 @@ def _job(
     )
     if state is JobState.QUEUED:
         in_lane = why_waiting(name, families[name], ahead, now) if ahead >= 0 else None
-        job.waiting_for = waiting_for(job, bool(scheduled), served, in_lane, now)
+        wait = row.get("waits_lane", "") if scheduled else None
+        job.waiting_for = waiting_for(job, wait, served, in_lane, now)
     return job
 
 

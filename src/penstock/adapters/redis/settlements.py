@@ -48,7 +48,6 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
             ask |= _ended_badly(s, member)
         case Outcome.SUSPENDED:
             ask["started_at"] = s.started_at
-            ask["message"] = storable(s.error["message"]) if s.error else ""
             if s.signal is not None:
                 ask["signal"] = s.signal
         case Outcome.RELEASED:

@@ -12,6 +12,7 @@ from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.errors import describe
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Topic, Want
+from penstock.ports.steps import SLEEP_WAIT, awaited_signal, signal_reason
 from penstock.text.normalize import is_storable
 
 STAGE_LIMIT = 1000
@@ -22,12 +23,21 @@ Placed = tuple[int, str, int, str]
 
 async def fail_overdue(tx: Sql) -> None:
     """Fail queued jobs whose deadline has passed."""
-    error = {
-        "type": "DeadlineExceeded",
-        "message": "its deadline passed before it could start",
-        "retryable": False,
-    }
-    await fail(tx, "overdue", error, limit=STAGE_LIMIT)
+    waits: dict[str | None, list[int]] = {}
+    for seq, wait in await tx.fetch("overdue", now=tx.now, limit=STAGE_LIMIT):
+        waits.setdefault(wait, []).append(seq)
+    for wait, seqs in waits.items():
+        message = f"its deadline passed {_meanwhile(wait)}"
+        error = {"type": "DeadlineExceeded", "message": message, "retryable": False}
+        await fail(tx, seqs, error)
+
+
+def _meanwhile(wait: str | None) -> str:
+    """What a queued job did at its deadline, by what it has in place of a lane it waits for."""
+    signal = awaited_signal(wait)
+    if signal is not None:
+        return f"while it waited for {signal_reason(signal)}"
+    return "while it slept" if wait == SLEEP_WAIT else "before it could start"
 
 
 async def adopt(
@@ -50,7 +60,7 @@ async def adopt(
             try:
                 lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
             except Exception as error:  # whatever the user's function raises, only this job fails
-                await fail(tx, "refuse", without_lane(error), seq=seq)
+                await fail(tx, [seq], without_lane(error))
                 continue
             placed.append((seq, lane, band, tenant))
         await line_up(placed)
@@ -63,17 +73,19 @@ def without_lane(error: Exception) -> dict[str, Any]:
     return described | {"message": message}
 
 
-async def fail(tx: Sql, statement: str, error: dict[str, Any], **values: Any) -> None:
+async def fail(
+    tx: Sql, seqs: Sequence[int], error: dict[str, Any], statement: str = "refuse"
+) -> None:
     """Fail jobs that were not run: `statement` stores the error, and returns id, tenant and log."""
     record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": error}
     rows: list[Row] = await tx.fetch(
         statement,
+        seqs=list(seqs),
         now=tx.now,
         error=json.dumps(error),
         error_type=error["type"],
         record=json.dumps(record),
         history_limit=HISTORY_LIMIT,
-        **values,
     )
     entries = [
         LogEntry(tenant, log, "failed", job_id, {"error": error})

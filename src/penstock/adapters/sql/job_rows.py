@@ -15,7 +15,7 @@ from penstock.model.job_log import parse_log
 from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
-from penstock.ports.steps import SIGNAL_REASON
+from penstock.ports.steps import SLEEP_WAIT, awaited_signal, has_end, signal_reason
 
 _PLAIN = (
     *("id", "kind", "tenant", "key", "log", "parent_id", "rerun_of", "enqueued_at", "run_at"),
@@ -61,18 +61,23 @@ def _job_of(row: Row, served: Container[str], lanes: Mapping[int, str], now: flo
         lines=[Record(line) for line in parse_log(row["lines"])],
     )
     if state is JobState.QUEUED:
-        job.waiting_for = waiting_for(job, not row["ready"], served, lanes.get(row["seq"]), now)
+        wait = None if row["ready"] else row["waits_lane"] or ""
+        job.waiting_for = waiting_for(job, wait, served, lanes.get(row["seq"]), now)
     return job
 
 
 def waiting_for(
-    job: Job, scheduled: bool, served: Container[str], lane: str | None, now: float
+    job: Job, wait: str | None, served: Container[str], lane: str | None, now: float
 ) -> str:
-    """What a queued job waits for. `lane`: why it has to wait in the line of its lane."""
-    if scheduled and job.run_at > now and job.message.startswith(SIGNAL_REASON):
-        return job.message
-    if scheduled and job.run_at > now:
-        return f"its time, {clock(job.run_at)}" + (f" ({job.message})" if job.message else "")
+    """What a queued job waits for. `wait`: of a scheduled job, the other lane, sleep or signal that
+    it waits for, or ""; `lane`: why it has to wait in the line of its lane."""
+    if wait is not None and job.run_at > now:
+        signal = awaited_signal(wait)
+        if signal is not None:
+            end = f" until {clock(job.run_at)}" if has_end(job.run_at) else ""
+            return signal_reason(signal) + end
+        why = "sleeps" if wait == SLEEP_WAIT else job.message
+        return f"its time, {clock(job.run_at)}" + (f" ({why})" if why else "")
     if job.kind not in served:
         return f"a worker process that handles kind {job.kind!r}"
     return lane or "a worker"

@@ -10,7 +10,8 @@ history
 -- name: job_columns
 id, kind, payload, state, tenant, priority, lane, key, log, parent_id, enqueued_at, run_at,
 started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, message,
-result, error, {history_json}, ready, band, turn, seq, lines, rerun_of
+result, error, {history_json}, ready, band, turn, seq, lines, rerun_of,
+waits_lane
 
 -- name: job_ref
 seq, id, tenant, log, state
@@ -280,14 +281,10 @@ error = :error, error_type = :error_type
 error = :error
 
 -- name: overdue
--- Queued jobs whose deadline has passed.
-UPDATE penstock.jobs
-SET state = 'failed', ready = 0, finished_at = :now, {set_error}, history = {with_record}
-WHERE seq = ANY (ARRAY(
-    SELECT seq FROM penstock.jobs
-    WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now
-    ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED))
-RETURNING id, tenant, log
+-- Queued jobs whose deadline has passed, and what those of them that are not due wait for.
+SELECT seq, CASE WHEN ready = 0 THEN waits_lane END AS wait FROM penstock.jobs
+WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now
+ORDER BY deadline LIMIT :limit FOR UPDATE SKIP LOCKED
 
 -- name: unknown
 -- Jobs enqueued where their kind was unknown.
@@ -304,7 +301,7 @@ WHERE seq = ANY (:seqs)
 -- name: refuse
 UPDATE penstock.jobs
 SET state = 'failed', ready = 0, finished_at = :now, {set_error}, history = {with_record}
-WHERE seq = :seq
+WHERE seq = ANY (:seqs)
 RETURNING id, tenant, log
 
 -- name: held

@@ -114,8 +114,7 @@ def _released(s: Settlement, member: str) -> list[Any]:
 
 
 def _suspended(s: Settlement, member: str) -> list[Any]:
-    reason = storable(s.error["message"]) if s.error else ""
-    return [*s.lease.ref, s.run_at, reason, s.waits_lane, s.signal, s.started_at]
+    return [*s.lease.ref, s.run_at, s.waits_lane, s.signal, s.started_at]
 
 
 def _handed_back(s: Settlement, member: str) -> list[Any]:

@@ -14,11 +14,12 @@ async def signal(tx: Sql, job_id: str, name: str, payload: str, key: str | None)
     job = await tx.one("lock_job", id=job_id)
     if job is None:
         raise JobNotFound(job_id)
-    if JobState(job["state"]).finished:
-        raise JobEnded(job_id, job["state"])
     seq = job["seq"]
+    # First of all: who sends it again, not knowing that it has arrived, is told so at any time.
     if key is not None and await tx.one("known_signal", seq=seq, key=key) is not None:
         return False
+    if JobState(job["state"]).finished:
+        raise JobEnded(job_id, job["state"])
     (last,) = await tx.one("last_signal", seq=seq)
     if last >= SIGNAL_LIMIT:
         raise SignalLimit(f"job {job_id} has got {SIGNAL_LIMIT:,} signals, and takes no more")

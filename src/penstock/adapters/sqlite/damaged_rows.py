@@ -24,7 +24,7 @@ def sound(tx: Transaction, picked: list[Picked]) -> list[Picked]:
     damaged = [one.lease.seq for one in picked if _is_damaged(one.lease, lenient)]
     if not damaged:
         return picked
-    run(fail(tx.shared, _BURY, describe(DamagedRow(), retryable=False), seqs=damaged))
+    run(fail(tx.shared, damaged, describe(DamagedRow(), retryable=False), _BURY))
     tx.wake(Topic.READY)  # fewer were claimed than are there
     return [one for one in picked if one.lease.seq not in damaged]
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from penstock.ports.steps import waits_for_signal
 from penstock.text.error_text import in_words
 
 LONG = 400
@@ -199,6 +200,7 @@ FILTERS = {
     "moment": moment,
     "clock": clock,
     "in_words": in_words,
+    "waits_for_signal": waits_for_signal,
     "duration": duration,
     "number": number,
     "size": size,

@@ -93,19 +93,19 @@ WHERE {same_lease}
 RETURNING j.seq
 
 -- name: suspended
--- A list for each of seq, id, token, run_at, reason, waits_lane, signal (or null), when it is due if
--- that has come, by seq; and who holds them. They are locked before: who sends a signal locks the job.
+-- A list for each of seq, id, token, run_at, waits_lane, signal (or null), when it is due if that has
+-- come, by seq; and who holds them. They are locked before: who sends a signal locks the job.
 UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 1,
     run_at = CASE WHEN EXISTS (SELECT 1 FROM penstock.signals AS g
                                WHERE g.job = j.seq AND g.name = s.signal AND g.taken_by IS NULL)
                   THEN s.due ELSE s.run_at END,
-    since = penstock.clock(), message = s.reason, waits_lane = s.waits_lane
+    since = penstock.clock(), waits_lane = s.waits_lane
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[],
-            $7::text[], $8::float8[])
-     AS s (seq, id, token, run_at, reason, waits_lane, signal, due)
+            $7::float8[])
+     AS s (seq, id, token, run_at, waits_lane, signal, due)
 WHERE {same_lease}
-  AND j.holder IS NOT DISTINCT FROM $9 AND j.state = 'running'
+  AND j.holder IS NOT DISTINCT FROM $8 AND j.state = 'running'
 RETURNING j.seq
 
 -- name: handed_back

@@ -6,9 +6,10 @@
 local seq = redis.call('ZSCORE', ns .. 'ids', ask.id)
 if not seq then return {'unknown'} end
 local row = jobs.load(seq)
-if row.state ~= 'queued' and row.state ~= 'running' then return {'finished', row.state} end
 local key = signals.key(seq)
+-- First of all: who sends it again, not knowing that it has arrived, is told so at any time.
 if ask.key and redis.call('HEXISTS', key, 'k:' .. ask.key) == 1 then return {'repeated'} end
+if row.state ~= 'queued' and row.state ~= 'running' then return {'finished', row.state} end
 if tonumber(redis.call('HGET', key, 'last') or 0) >= ask.limit then return {'full'} end
 local number = redis.call('HINCRBY', key, 'last', 1)
 redis.call('HSET', key, 's:' .. number, ask.name .. '\n' .. ARGV[2])

@@ -8,8 +8,8 @@
 --           that was planned, by the clock its run_at was computed from
 --   token   counts claims; a settlement with an older token is refused
 --   holder  the membership (processes.number) it is leased to; the lease ends with the membership
---   waits_lane  the lane, not its own, that a scheduled job waits for; of a suspended job "signal",
---           a newline and the name of the signal
+--   waits_lane  the lane, not its own, that a scheduled job waits for; of a suspended job "sleep",
+--           or "signal", a newline and the name of the signal
 --   payload, result, error   JSON as text: as it was written, also where jsonb would refuse it
 --   attached  a child that is cancelled with its parent
 --   rerun_of  the id of the job that it repeats

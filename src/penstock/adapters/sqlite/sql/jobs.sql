@@ -85,13 +85,13 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: suspended
--- :batch is [[seq, id, token, run_at, reason, waits_lane, signal or null, due if that has come], ...]
+-- :batch is [[seq, id, token, run_at, waits_lane, signal or null, due if that has come], ...]
 UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     run_at = iif(EXISTS (SELECT 1 FROM signals AS g
-                         WHERE g.job = jobs.seq AND g.name = s.value ->> 6 AND g.taken_by IS NULL),
-                 s.value ->> 7, s.value ->> 3),
-    since = :now, message = s.value ->> 4, waits_lane = s.value ->> 5
+                         WHERE g.job = jobs.seq AND g.name = s.value ->> 5 AND g.taken_by IS NULL),
+                 s.value ->> 6, s.value ->> 3),
+    since = :now, waits_lane = s.value ->> 4
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 
 -- name: handed_back

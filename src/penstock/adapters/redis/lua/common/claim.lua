@@ -9,19 +9,26 @@ local function due(index, limit)
   return redis.call('ZRANGEBYSCORE', ns .. index, '-inf', now, 'LIMIT', 0, limit)
 end
 
-local OVERDUE = '{"type":"DeadlineExceeded","message":"its deadline passed before it could start",'
-  .. '"retryable":false}'
+-- What a queued job did at its deadline.
+local function meanwhile(row)
+  local wait = redis.call('ZSCORE', ns .. 'scheduled', row.seq) and row.waits_lane or ''
+  local signal = string.match(wait, '^signal\n(.*)$')
+  if signal then return "while it waited for the signal '" .. signal .. "'" end
+  return wait == 'sleep\n' and 'while it slept' or 'before it could start'
+end
 
 -- Queued jobs whose deadline has passed fail.
 function claim.fail_overdue()
   local seqs = due('deadlines', STAGE_LIMIT)
   for _, seq in ipairs(seqs) do
     local row = jobs.load(seq)
+    local overdue = cjson.encode({
+      type = 'DeadlineExceeded', message = 'its deadline passed ' .. meanwhile(row), retryable = false})
     jobs.unqueue(row)
     local record = '{"attempt":null,"outcome":"failed","finished_at":' .. exact(now)
-      .. ',"error":' .. OVERDUE .. '}'
-    jobs.fail(row, 'DeadlineExceeded', OVERDUE, record)
-    log.append(row, 'failed', '{"error":' .. OVERDUE .. '}')
+      .. ',"error":' .. overdue .. '}'
+    jobs.fail(row, 'DeadlineExceeded', overdue, record)
+    log.append(row, 'failed', '{"error":' .. overdue .. '}')
     wake('finished')
   end
 end

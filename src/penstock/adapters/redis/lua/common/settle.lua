@@ -85,7 +85,7 @@ function endings.suspended(s, row)
   local has_come = (tonumber(waiting) or 0) > 0
   requeue(row, {
     attempts = row.attempts - 1, run_at = has_come and s.started_at or s.run_at,
-    message = s.message, waits_lane = s.waits_lane or ''})
+    waits_lane = s.waits_lane or ''})
   jobs.schedule(row, now)
 end
 
