@@ -33,7 +33,7 @@ from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
 from penstock.lanes.reports import LaneReports
 from penstock.model.settings import EngineConfig
-from penstock.outbound.http import HttpClient
+from penstock.outbound.client import HttpClient
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.queue import JobQueue
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from inspect import isawaitable
-from typing import Any, Generic, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Unpack, cast
 
 from typing_extensions import TypeVar
 
@@ -36,20 +36,22 @@ from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
-from penstock.engine.step_call import current_key, invoke_here, run_in_thread, wait_for
 from penstock.engine.step_recorder import StepRecorder
-from penstock.engine.steps import RunSteps
-from penstock.engine.waits import RunWaits, seconds_of
 from penstock.errors import PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_payload
 from penstock.model.tick import tick_of
-from penstock.outbound.fetch import JobFetch
-from penstock.outbound.http import HttpClient, JobHttp
+from penstock.outbound.client import HttpClient
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 from penstock.telemetry import tracing
 from penstock.text.normalize import storable
+
+if TYPE_CHECKING:  # loaded by the first run that needs them: many jobs have no steps or requests
+    from penstock.engine.steps import RunSteps
+    from penstock.engine.waits import RunWaits
+    from penstock.outbound.fetch import JobFetch
+    from penstock.outbound.http import JobHttp
 
 T = TypeVar("T")
 State = TypeVar("State", default=Any)
@@ -177,6 +179,8 @@ class JobContext(Generic[State]):
     @property
     def http(self) -> JobHttp:
         """HTTP client that takes a permit for each request, and observes this job's deadline."""
+        from penstock.outbound.http import JobHttp
+
         client, run, services = self._services.client, self._run, self._services
         again = LanesAgain(services.permits, run, services.parking)
         return JobHttp(client.get, run, self.lanes, trace_hosts=client.trace_hosts, again=again)
@@ -185,6 +189,9 @@ class JobContext(Generic[State]):
     def fetch(self) -> JobFetch:
         """`async with ctx.fetch(url, most=...) as fetched: ...` for untrusted URLs: only public
         addresses are reached, on every hop."""
+        from penstock.outbound.fetch import JobFetch
+        from penstock.outbound.http import JobHttp
+
         client = self._services.client
         http = JobHttp(client.guarded, self._run, self.lanes, probed=False)
         return JobFetch(http, client.allow, client.agent)
@@ -256,6 +263,8 @@ class JobContext(Generic[State]):
         What raises is not recorded. LeaseLost if this run holds its job no more; StepLimit and
         ResultTooLarge for what is too much to be recorded.
         """
+        from penstock.engine.step_call import invoke_here, run_in_thread
+
         services, run, steps = self._services, self._run, self._run_steps()
         call = steps.begin(name, function, args, lane, retries, timeout, strict)
         if self._on_loop():
@@ -271,6 +280,8 @@ class JobContext(Generic[State]):
         records. No attempt is counted. Where other steps, requests or waits of the run are under
         way, the job waits as it does for other jobs, without a worker.
         """
+        from penstock.engine.waits import seconds_of
+
         waits = self._waits()
         length = seconds_of("the length of a sleep", seconds)
         return self._here(waits.sleep(waits.begin_sleep(), length))
@@ -280,20 +291,32 @@ class JobContext(Generic[State]):
         name (`app.signal`) that this job has not taken yet; None after `timeout` seconds, counted
         from when the job first came here. Either is recorded. The job gives up its worker and lease
         meanwhile, as for `sleep`."""
+        from penstock.engine.waits import seconds_of
+
         waits = self._waits()
         length = None if timeout is None else seconds_of("the timeout of a wait", timeout)
         return self._here(waits.wait_for(waits.begin_wait_for(name), name, length))
 
     def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
-        return wait if self._on_loop() else wait_for(self._run, self._services.loop, wait)
+        return wait if self._on_loop() else self._from_thread(wait)
+
+    def _from_thread(self, wait: Coroutine[Any, Any, T]) -> T:
+        from penstock.engine.step_call import wait_for
+
+        result: T = wait_for(self._run, self._services.loop, wait)
+        return result
 
     def _waits(self) -> RunWaits:
+        from penstock.engine.waits import RunWaits
+
         services = self._services
         poll_seconds = services.steps.settings.poll_seconds
         return RunWaits(self._run, self._run_steps(), services.parking, poll_seconds)
 
     def _run_steps(self) -> RunSteps:
         if self._steps is None:
+            from penstock.engine.steps import RunSteps
+
             services, run = self._services, self._run
             handler = services.handlers[run.lease.kind]
             self._steps = RunSteps(run, handler, services.steps, lambda: self.lanes)
@@ -303,6 +326,8 @@ class JobContext(Generic[State]):
     def step_key(self) -> str:
         """Inside a step: a key for it that is the same in every run, for other services to know a
         repetition by. It is unique over all jobs."""
+        from penstock.engine.step_call import current_key
+
         key = current_key.get()
         if key is None:
             raise PenstockError("ctx.step_key is for use in the function of a step")
@@ -423,8 +448,7 @@ class JobContext(Generic[State]):
         async def wait() -> T:
             return await awaitable
 
-        result: T = wait_for(self._run, self._services.loop, wait())
-        return result
+        return self._from_thread(wait())
 
     def run_later(self, delay: float = 1.0, reason: str = "") -> None:
         """End this run and run again after `delay` seconds, without spending an attempt."""

@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from penstock.engine.permit_queue import PermitHolder
 from penstock.engine.permits import PermitBroker
 from penstock.errors import DeadlineExceeded, PenstockError
-from penstock.outbound.http import HttpClient, JobHttp
+from penstock.outbound.client import HttpClient
+
+if TYPE_CHECKING:
+    from penstock.outbound.http import JobHttp
 
 
 class RequestScope:
@@ -42,6 +46,8 @@ class RequestScope:
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this visit's deadline."""
+        from penstock.outbound.http import JobHttp  # here, because many processes make no requests
+
         return JobHttp(self._client.get, self, self.lanes, trace_hosts=self._client.trace_hosts)
 
     def left(self) -> float:
