@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if named.fullmatch(item.nodeid):
             item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: not item.nodeid.startswith(EARLY))
+    if config.option.workers:
+        items.sort(key=_place)
     if os.environ.get("PENSTOCK_CHAOS") == "1":
         return
     long = [item for item in items if item.get_closest_marker("long")]
@@ -96,6 +99,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if CHAOS in item.path.parents and item.get_closest_marker("slow"):
             item.add_marker(skip)
+
+
+def _place(item: pytest.Item) -> tuple[bool, int]:
+    """Where a test is run if others run beside it. Files of a folder are alike, all waiting or all
+    computing: they are scattered, in the same way every time."""
+    if item.nodeid.startswith(EARLY):
+        return (False, 0)
+    file, _, _ = item.nodeid.partition("::")
+    return (True, zlib.crc32(file.encode()))
 
 
 @pytest.fixture(autouse=True)

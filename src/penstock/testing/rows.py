@@ -74,6 +74,7 @@ class StepRecord(NamedTuple):
     job: int
     key: str
     name: str
+    arguments: str
     result: str | None
 
 
