@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -123,7 +124,7 @@ def _cell(cell: Cell | None) -> str:
 
 
 def figure_text(figure: Figure | None, unit: str = "") -> str:
-    if figure is None:
+    if figure is None or math.isnan(figure.value):  # nan: a peer that was left out
         return "-"
     text = f"{_number(figure.value)} {unit}".rstrip()
     if figure.runs > 1:

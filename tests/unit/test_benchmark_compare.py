@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from benchmarks.compare import Comparison, compare
+from benchmarks.rendering import figure_text
 from benchmarks.report import Better, Figure, Result
 
 
@@ -51,3 +52,7 @@ def test_only_what_both_have_is_compared() -> None:
     now = [*runs([1], "new"), *runs([1])]
     unmeasured = Result("speed", "jobs", "1/s", None)
     assert [one.key[1] for one in compare([*then, unmeasured], now)] == ["jobs"]
+
+
+def test_peer_that_was_left_out_is_written_as_none() -> None:
+    assert figure_text(Figure.of("huey", [math.nan, math.nan]), "1/s") == "-"
