@@ -71,9 +71,11 @@ async def _late_writes(folder: Path, count: int) -> int:
         old = (await zombie.exchange([], [], want)).leases
         await asyncio.sleep(LEASE_SECONDS * 1.5)  # not renewed
         heir = await app.queue.join(["noop"], 10, 60.0)
-        await heir.upkeep()
         new: list[Lease] = []
-        while len(new) < count:  # a job that may have crashed a process is given out alone
+        # The heir takes over when it has seen no renewal for a lease by its own clock; a job that may
+        # have crashed a process is given out alone.
+        while len(new) < count:
+            await heir.upkeep()
             new += (await heir.exchange([], [], want)).leases
         late = [_completed(lease, '"late"') for lease in old]
         refused = len((await zombie.exchange(late, [], None)).stale)
