@@ -134,7 +134,8 @@ async def test_server_that_fails_is_unavailable_in_time(scheme: str, answer: Ans
         url = server.url("")
         async with blobs_at(f"{scheme}://some/where", url, patience=LITTLE) as blobs:
             await every_call_fails(blobs, f"{scheme}://some/where: ")
-        assert 0 < len(server.hits) <= 100, "a few tries for each request, of which a call has two"
+        # None, where the machine is too busy to send one in the time that was given.
+        assert len(server.hits) <= 100, "a few tries for each request, of which a call has two"
 
 
 async def test_missing_credentials_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
