@@ -23,18 +23,18 @@ async def bursts() -> AsyncIterator[Bursts]:
     seen = Bursts()
     thread, run = threading.get_ident(), asyncio.Handle._run  # type: ignore[attr-defined]
 
-    def timed(handle: asyncio.Handle) -> None:
+    def _run(self: asyncio.Handle) -> None:  # the name by which a blocked loop is looked into
         if threading.get_ident() != thread:
-            run(handle)
+            run(self)
             return
         before = time.thread_time()
-        run(handle)
+        run(self)
         seen.longest = max(seen.longest, time.thread_time() - before)
 
     # What all the tests have loaded is not for the collector to go through in a callback.
     gc.freeze()
     try:
-        with patch.object(asyncio.Handle, "_run", timed):
+        with patch.object(asyncio.Handle, "_run", _run):
             await asyncio.sleep(0)  # this callback has begun before
             yield seen
             await asyncio.sleep(0)  # the last is seen when it is over
