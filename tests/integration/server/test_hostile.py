@@ -142,6 +142,8 @@ async def test_what_is_too_long_is_told_with_its_limit(site: Site) -> None:
         assert "body.title: String should have at most 1000 characters" in answer.json()["detail"]
         answer = await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": [1] * 10**5}})
         assert answer.json()["detail"] == "the body has over 25,000 values"
+        answer = await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": 10**400}})
+        assert answer.json()["detail"] == "the body has a number of over 400 digits"
         text = '"a", [b] {"c"} \\ ' * 20_000
         answer = await client.post("/v1/documents", json={"text": text, "title": "x" * 1000})
         assert answer.status_code == 202, "what is in a string is one value"
