@@ -21,7 +21,7 @@ class Bursts:
 async def bursts() -> AsyncIterator[Bursts]:
     """Measured for as long as the block lasts, callbacks of this thread only."""
     seen = Bursts()
-    thread, run = threading.get_ident(), asyncio.Handle._run  # type: ignore[attr-defined]
+    thread, run = threading.get_ident(), asyncio.Handle._run
 
     def _run(self: asyncio.Handle) -> None:  # the name by which a blocked loop is looked into
         if threading.get_ident() != thread:
