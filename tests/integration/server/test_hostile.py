@@ -130,9 +130,9 @@ async def test_a_page_of_large_jobs_does_not_either(site: Site) -> None:
         for _ in range(ATTEMPTS):
             async with bursts() as seen:
                 page = await wire.ask("GET", "/v1/jobs?limit=1000")
+            assert len(page.json["jobs"]) == 30
             longest.append(seen.longest)
         wire.close()
-    assert len(page.json["jobs"]) == 30
     assert min(longest) < MAX_BURST
 
 
