@@ -18,6 +18,8 @@ from penstock.text import json_text
 
 Model = TypeVar("Model", bound=BaseModel)
 
+AT_ONCE = 16 * 1024
+"""Bytes of a body that the event loop parses itself, in a millisecond; longer ones in a thread."""
 MAX_FIELDS = 100
 """More than any body has."""
 SLOWEST = 1000
@@ -68,11 +70,17 @@ async def json_body(request: Request, model: type[Model]) -> tuple[Model, bytes]
     """Read the body as `model`, and as sent; raises 415 if it is not declared as JSON."""
     require(request, "application/json")
     body = await whole(request)
-    return parse(body, model), body
+    return await parse(body, model), body
 
 
-def parse(body: bytes, model: type[Model]) -> Model:
+async def parse(body: bytes, model: type[Model]) -> Model:
     """Parse the body as `model`; raises 422 that says what is wrong."""
+    if len(body) <= AT_ONCE:
+        return _parse(body, model)
+    return await asyncio.to_thread(_parse, body, model)
+
+
+def _parse(body: bytes, model: type[Model]) -> Model:
     given = value_of(body, "the body")
     if isinstance(given, dict) and len(given) > MAX_FIELDS:  # each would be an error of its own
         there = ", ".join(model.model_fields)

@@ -148,7 +148,7 @@ class Uploads:
         self.files: list[tuple[str, Blob]] = []
         self.fields: dict[str, str] = {}
 
-    def said(self) -> NewDocument:
+    async def said(self) -> NewDocument:
         """Validate the options of the files; raises 422."""
         if not self.files:
             raise Problem(422, "invalid", "the form has no file; send it as `file`")
@@ -158,7 +158,7 @@ class Uploads:
         for name in ("metadata", "retry"):
             if name in said:
                 said[name] = value_of(said[name], f"`{name}`")
-        return parse(json.dumps({"text": "", **said}).encode(), NewDocument)
+        return await parse(json.dumps({"text": "", **said}).encode(), NewDocument)
 
     async def accept(self, new: NewDocument) -> list[Document]:
         """Add a document for each file."""

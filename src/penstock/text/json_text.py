@@ -10,10 +10,17 @@ from penstock.errors import ValidationError
 
 DEPTH = 100
 """Of values within values: well within what every later step of the way can follow."""
-MAX_VALUES = 100_000
+MAX_VALUES = 25_000
 """In one text. Half a million lists of nothing are a megabyte, and keep a process busy for a
 second: whoever parses them can do nothing else meanwhile, also in a thread."""
+MAX_DIGITS = 400
+"""Of a whole number; the largest float has 309. Time to read one, and to write it, grows with the
+square of them."""
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class _LongNumber(Exception):
+    """A whole number of more digits than MAX_DIGITS."""
 
 
 def value_of(text: bytes | str, what: str) -> Any:
@@ -22,10 +29,12 @@ def value_of(text: bytes | str, what: str) -> Any:
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        many = _values(text) > MAX_VALUES and _values(_without_strings(text)) > MAX_VALUES
-        value = None if many else json.loads(text)
+        many = has_too_many(text)
+        value = None if many else json.loads(text, parse_int=_whole_number)
         if SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
+    except _LongNumber:
+        raise ValidationError(f"{what} has a number of over {MAX_DIGITS} digits") from None
     except UnicodeEncodeError:
         raise ValidationError(f"{what} has half a character (\\ud800 to \\udfff)") from None
     except (ValueError, RecursionError):
@@ -35,6 +44,17 @@ def value_of(text: bytes | str, what: str) -> Any:
     if text.count("[") + text.count("{") > DEPTH and _too_deep(value):
         raise ValidationError(f"{what} has values within values, over {DEPTH} deep")
     return value
+
+
+def has_too_many(text: str) -> bool:
+    """Whether there are more than MAX_VALUES, before anything is parsed."""
+    return _values(text) > MAX_VALUES and _values(_without_strings(text)) > MAX_VALUES
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise _LongNumber
+    return int(digits)
 
 
 def _values(text: str) -> int:

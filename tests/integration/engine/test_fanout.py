@@ -137,6 +137,7 @@ async def test_lane_of_three_seconds_and_one_at_a_time_serves_a_job_to_its_end(
 async def test_a_hundred_at_once_take_the_time_that_the_rate_says(
     queue: str, tmp_path: Path
 ) -> None:
+    """And no more, exactly: tests/simulation/test_rates.py, where no machine is busy."""
     farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path), lease_seconds=60.0)
     starts: list[float] = []
     asked = 0

@@ -13,8 +13,12 @@ from tests.support.loop_blocking import bursts
 from tests.support.raw_http import Wire
 
 MEGABYTES = 1_900_000
-MAX_BURST = 0.2
-"""Seconds of CPU on the event loop; what is too long here took one to nine."""
+MAX_BURST = 0.05
+"""Seconds of CPU in one callback of the event loop: what is promised. What is worst here takes half
+of it, also on a machine that is busy, as this is CPU time and not that of a clock, and took up to
+nine seconds before it was bounded."""
+ATTEMPTS = 3
+"""The best counts: a collection of garbage falls into one of them, a slow callback into all."""
 
 
 @pytest.fixture
@@ -28,9 +32,27 @@ def filled(unit: str, size: int = MEGABYTES) -> str:
     return (unit * (size // len(unit) + 1))[:size]
 
 
+def encoded(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+def message(**params: Any) -> Any:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 ADDRESSES = filled("ab@ab.com ")
+MCP = {"Accept": "application/json, text/event-stream"}
+"""What only its route asks for."""
 DOCUMENT: dict[str, Any] = {"text": "a"}
 QUESTION: dict[str, Any] = {"question": "what?"}
+HALVES = b'{"text": "' + rb"\ud83d\ude00" + rb",\"" * 650_000 + b'"}'
 HOSTILE: dict[str, tuple[str, Any, int]] = {
     "title": ("/v1/documents", DOCUMENT | {"title": ADDRESSES}, 422),
     "id": ("/v1/documents", DOCUMENT | {"id": ADDRESSES}, 422),
@@ -44,6 +66,26 @@ HOSTILE: dict[str, tuple[str, Any, int]] = {
         422,
     ),
     "arrays": ("/v1/jobs", {"kind": "add", "payload": {"a": [[]] * 450_000}}, 422),
+    "values within values": (
+        "/v1/jobs",
+        {"kind": "add", "payload": {"a": [[[[[]]]]] * 4_990}},
+        422,
+    ),
+    "long numbers": ("/v1/jobs", {"kind": "add", "payload": {"a": [10**4200] * 450}}, 422),
+    "numbers": ("/v1/jobs", {"kind": "add", "payload": {"a": [1.123456789012] * 24_000}}, 413),
+    "keys": ("/v1/jobs", {"kind": "add", "payload": {f"key {n}": n for n in range(24_000)}}, 413),
+    "small fields": (
+        "/v1/jobs",
+        {"kind": "add", "payload": dict.fromkeys(map(str, range(1000)))},
+        422,
+    ),
+    "deep": ("/v1/jobs", {"kind": "add", "payload": {"a": nested(900)}}, 422),
+    "halves of characters": ("/v1/documents", HALVES, 202),
+    "many ids": ("/v1/dead-letters/redrive", {"ids": [f"{n:0150x}" for n in range(10_000)]}, 200),
+    "MCP arrays": ("/mcp", message(a=[[]] * 450_000), 422),
+    "MCP keys": ("/mcp", message(**{f"key {n}": n for n in range(24_000)}), 200),
+    "MCP keys beside": ("/mcp", message(_meta={f"key {n}": n for n in range(24_000)}), 200),
+    "MCP method": ("/mcp", message() | {"method": ADDRESSES}, 200),
     "fields": ("/v1/jobs", dict.fromkeys(map(str, range(99_000)), 1), 422),
     "question": ("/v1/search", {"question": ADDRESSES}, 422),
     "long question": ("/v1/search", {"question": filled("東京都水門", 10_000)}, 200),
@@ -56,7 +98,7 @@ HOSTILE: dict[str, tuple[str, Any, int]] = {
 
 async def test_no_request_keeps_the_server_from_all_others(site: Site) -> None:
     bodies = {
-        name: (path, json.dumps(body, ensure_ascii=False).encode(), expected)
+        name: (path, body if isinstance(body, bytes) else encoded(body), expected)
         for name, (path, body, expected) in HOSTILE.items()
     }
     async with site.listening() as address:
@@ -64,23 +106,34 @@ async def test_no_request_keeps_the_server_from_all_others(site: Site) -> None:
         assert (await wire.ask("POST", "/v1/search", QUESTION)).status == 200  # all is loaded
         for name, (path, body, expected) in bodies.items():
             method, _, url = path.rpartition(" ")
-            async with bursts() as seen:
-                answer = await wire.ask(method or "POST", url, body)
+            longest = []
+            for _ in range(ATTEMPTS):
+                async with bursts() as seen:
+                    answer = await wire.ask(method or "POST", url, body, MCP)
                 assert (answer.status, name) == (expected, name), answer.body[:300]
-            assert seen.longest < MAX_BURST, name
-            if answer.headers.get("connection") == "close":
-                wire.close()
-                wire = await Wire.open(address)
+                if answer.headers.get("connection") == "close":
+                    wire.close()
+                    wire = await Wire.open(address)
+                longest.append(seen.longest)
+                if seen.longest < MAX_BURST:
+                    break
+            assert min(longest) < MAX_BURST, name
         wire.close()
 
 
 async def test_a_page_of_large_jobs_does_not_either(site: Site) -> None:
     for number in range(30):
         await site.app.enqueue("other", {"numbers": [0.5] * 60_000, "number": number})
-    async with await site.client() as client, bursts() as seen:
-        page = await client.get("/v1/jobs?limit=1000")
-    assert len(page.json()["jobs"]) == 30
-    assert seen.longest < MAX_BURST
+    async with site.listening() as address:
+        wire = await Wire.open(address)
+        longest = []
+        for _ in range(ATTEMPTS):
+            async with bursts() as seen:
+                page = await wire.ask("GET", "/v1/jobs?limit=1000")
+            assert len(page.json["jobs"]) == 30
+            longest.append(seen.longest)
+        wire.close()
+    assert min(longest) < MAX_BURST
 
 
 async def test_what_is_too_long_is_told_with_its_limit(site: Site) -> None:
@@ -88,7 +141,9 @@ async def test_what_is_too_long_is_told_with_its_limit(site: Site) -> None:
         answer = await client.post("/v1/documents", json=DOCUMENT | {"title": "x" * 1001})
         assert "body.title: String should have at most 1000 characters" in answer.json()["detail"]
         answer = await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": [1] * 10**5}})
-        assert answer.json()["detail"] == "the body has over 100,000 values"
+        assert answer.json()["detail"] == "the body has over 25,000 values"
+        answer = await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": 10**400}})
+        assert answer.json()["detail"] == "the body has a number of over 400 digits"
         text = '"a", [b] {"c"} \\ ' * 20_000
         answer = await client.post("/v1/documents", json={"text": text, "title": "x" * 1000})
         assert answer.status_code == 202, "what is in a string is one value"

@@ -49,7 +49,7 @@ async def add(request: Request, tenant_view: WriteAccess) -> Response:
     if require(request, FORM, JSON) == FORM:
         return await _add_files(request, tenant_view)
     body = await whole(request)
-    new = parse(body, NewDocument)
+    new = await parse(body, NewDocument)
     if (new.text is None) == (new.url is None):
         raise Problem(422, "invalid", "send either `text` or `url`")
     said = new.model_dump(include={"title", "collection", "metadata", "priority"})
@@ -72,7 +72,7 @@ async def add(request: Request, tenant_view: WriteAccess) -> Response:
 
 async def _add_files(request: Request, tenant_view: TenantView) -> Response:
     async with receive(request, tenant_view) as received:
-        new, files = received.said(), received.files
+        new, files = await received.said(), received.files
         seen = [[name, blob.key[:64]] for name, blob in files]
 
         async def make(_made: str) -> Response:
@@ -196,7 +196,7 @@ async def upsert(
         "retry": retry,
     }
     if media_type(request) == JSON:
-        new = parse(await whole(request), Upsert)
+        new = await parse(await whole(request), Upsert)
         accepted = await tenant_view.documents.add(
             new.text, title=new.title, metadata=new.metadata, priority="high", **where
         )

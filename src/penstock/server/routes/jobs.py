@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -219,7 +219,8 @@ async def change_jobs(
     request: Request, tenant_view: TenantView, caller: Caller, what: What, where: JobFilter
 ) -> ChangedJobs:
     """Apply an action to all jobs that match, and record it."""
-    parts = {name: value for name, value in asdict(where).items() if value is not None}
+    without_ids = asdict(replace(where, ids=None))  # which copies all that is in it, one by one
+    parts = {name: value for name, value in without_ids.items() if value is not None}
     if where.ids is not None:
         parts["ids"] = len(where.ids)
     async with acting(request, caller, f"jobs.{what}", ALL, which=parts) as deed:

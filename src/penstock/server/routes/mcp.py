@@ -15,9 +15,10 @@ from starlette.types import Receive, Scope, Send
 
 from penstock.mcp.waiting import Stopping
 from penstock.model.access import Caller
-from penstock.server.bodies import whole
+from penstock.server.bodies import AT_ONCE, whole
 from penstock.server.callers import Known
 from penstock.server.problems import Problem
+from penstock.text.json_text import MAX_VALUES, has_too_many
 
 if TYPE_CHECKING:
     from penstock.mcp.http import Endpoint
@@ -100,7 +101,13 @@ async def running(api: FastAPI) -> AsyncIterator[None]:
 async def exchange(request: Request, caller: Known) -> Response:
     """Handle one message of the protocol."""
     body = await whole(request)
+    if len(body) > AT_ONCE and await asyncio.to_thread(_has_too_many, body):
+        raise Problem(422, "invalid", f"the message has over {MAX_VALUES:,} values")
     return _Exchange(await request.app.state.tools.endpoint(), body)
+
+
+def _has_too_many(body: bytes) -> bool:
+    return has_too_many(body.decode("utf-8", "replace"))  # what is no UTF-8 is no message either
 
 
 class _Exchange(Response):

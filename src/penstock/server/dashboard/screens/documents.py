@@ -152,7 +152,7 @@ async def add(request: Request, visit: Writing) -> Response:
             received.fields = {name: text for name, text in fields.items() if text.strip()}
             if not any(name or blob.size for name, blob in received.files):
                 raise Problem(422, "invalid", "choose a file first")
-            new = received.said()
+            new = await received.said()
             await request.app.state.depth.check(visit.tenant_view.tenant)
             accepted = await received.accept(new)
     except Refused as error:
