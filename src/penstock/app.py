@@ -11,16 +11,15 @@ from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from weakref import WeakSet
 
 from penstock import config
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer
-from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
-from penstock.engine.scope_provider import RequestScopes
 from penstock.engine.step_call import check_text
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
@@ -41,13 +40,14 @@ from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
 from penstock.ports.steps import shown
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
-from penstock.wiring.services import AppServices, Service
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
+    from penstock.engine.feeds import Feeds
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
+    from penstock.wiring.services import AppServices, Service
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -95,19 +95,11 @@ class Penstock(Operations):
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
-        self.feeds = Feeds(self.queue, self.config.engine)
-        self._request_scopes = RequestScopes(self.queue, self.config.engine)
+        self._feeds: Feeds | None = None
+        self._orchestrators: WeakSet[JobOrchestrator] = WeakSet()
+        self._services: AppServices | None = None
         self._opened = 0
         self._to_close = AsyncExitStack()
-        self._services = AppServices(
-            self.queue,
-            self.config,
-            self.lanes,
-            self.job,
-            self._enqueuer.enqueue,
-            self._log_waiters,
-            self._request_scopes,
-        )
 
     def on_queue(self, queue: JobQueue) -> Penstock:
         """This app, its handlers and its settings, on another queue."""
@@ -118,22 +110,33 @@ class Penstock(Operations):
     @property
     def documents(self) -> Documents:
         """The documents of an app that uses them; see `use`."""
-        return self._services.documents
+        documents: Documents = self._service("documents")
+        return documents
 
     @property
     def research(self) -> Research:
         """The research tasks of an app that uses them; see `use`."""
-        return self._services.research
+        research: Research = self._service("research")
+        return research
 
     @property
     def answers(self) -> Answers:
         """The answers of an app that uses them; see `use`."""
-        return self._services.answers
+        answers: Answers = self._service("answers")
+        return answers
 
     @property
     def keys(self) -> ApiKeys:
         """The API keys of an app that uses them; see `use`."""
-        return self._services.keys
+        keys: ApiKeys = self._service("keys")
+        return keys
+
+    def _service(self, name: Service) -> Any:
+        if self._services is None or name not in self._services.used:
+            raise ConfigError(
+                f'this app does not use {name}: call app.use("{name}") before it is opened'
+            )
+        return self._services.used[name]
 
     def use(self, *services: Service) -> Self:
         """Let the app use documents, research, answers or keys. Call it before the app is opened.
@@ -141,8 +144,30 @@ class Penstock(Operations):
         The app then opens its store with the queue, and worker processes also run the built-in
         jobs: `ingest.*` for documents, `research.*`, `answers.*`. Research uses documents, answers
         use both; keys have no jobs. ConfigError where a setting or an extra is missing."""
+        if self._services is None:
+            from penstock.wiring.services import AppServices
+
+            self._services = AppServices(
+                self.queue,
+                self.config,
+                self.lanes,
+                self.job,
+                self._enqueuer.enqueue,
+                self._log_waiters,
+                self._orchestrators,
+                lambda: self._opened > 0,
+            )
         self._services.use(*services)
         return self
+
+    @property
+    def feeds(self) -> Feeds:
+        """The changes of all logs of a tenant, as streams."""
+        if self._feeds is None:
+            from penstock.engine.feeds import Feeds
+
+            self._feeds = Feeds(self.queue, self.config.engine)
+        return self._feeds
 
     @overload
     def job(self, kind: Function, /) -> Function: ...
@@ -238,8 +263,8 @@ class Penstock(Operations):
             async with AsyncExitStack() as opened:  # all of it, or nothing
                 await self.queue.open()
                 opened.push_async_callback(self.queue.close)
-                opened.push_async_callback(self._request_scopes.close)
-                await opened.enter_async_context(self._services.opened())
+                if self._services is not None:
+                    await opened.enter_async_context(self._services.opened())
                 self._to_close = opened.pop_all()
         self._opened += 1
         return self
@@ -254,7 +279,8 @@ class Penstock(Operations):
         if self._opened == 0:
             await self._waiters.close()
             await self._log_waiters.close()
-            await self.feeds.close()
+            if self._feeds is not None:
+                await self._feeds.close()
             await self._to_close.aclose()
 
     async def enqueue(
@@ -451,11 +477,11 @@ class Penstock(Operations):
             handlers,
             settings=self.config.engine,
             enqueuer=self._enqueuer,
-            chores=self._services.chores(handlers),
+            chores=() if self._services is None else self._services.chores(handlers),
             works=works,
             lifespan=None if self._lifespan is None else partial(self._lifespan, self),
         )
-        self._request_scopes.add(orchestrator)
+        self._orchestrators.add(orchestrator)
         return orchestrator
 
     @asynccontextmanager
