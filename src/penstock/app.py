@@ -19,7 +19,6 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
-from penstock.engine.schedule import make_periodic
 from penstock.engine.step_call import check_text
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
     from penstock.engine.feeds import Feeds
+    from penstock.engine.schedule import Periodic
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
     from penstock.wiring.services import AppServices, Service
@@ -226,14 +226,18 @@ class Penstock(Operations):
         if callable(kind):
             return self.job()(kind)
 
-        periodic = make_periodic(
-            kind or "a job",
-            every=every,
-            cron=cron,
-            timezone=timezone,
-            overlap=overlap,
-            catch_up=catch_up,
-        )
+        periodic: Periodic | None = None
+        if overlap or any(one is not None for one in (every, cron, timezone, catch_up)):
+            from penstock.engine.schedule import make_periodic
+
+            periodic = make_periodic(
+                kind or "a job",
+                every=every,
+                cron=cron,
+                timezone=timezone,
+                overlap=overlap,
+                catch_up=catch_up,
+            )
 
         def register(function: Function) -> Function:
             name = getattr(function, "__name__", "") if kind is None else kind

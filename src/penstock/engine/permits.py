@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 
 from penstock import runtime
 from penstock.engine.membership import Membership
-from penstock.engine.permit_queue import MOMENT, PermitHolder, PermitQueue, Turn
+from penstock.engine.permit_queue import PermitHolder, PermitQueue, Turn
+from penstock.engine.requests import MOMENT
 from penstock.engine.run import Run
 from penstock.engine.settler import Settler
 from penstock.errors import AuthenticationError, HttpError, LaneBusy, QueueUnavailable, Unavailable
