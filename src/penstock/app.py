@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
-from penstock import config
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
@@ -39,9 +37,11 @@ from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
 from penstock.ports.steps import shown
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
+from penstock.wiring.settings import AppSettings
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
+    from penstock.config import Config
     from penstock.documents.service import Documents
     from penstock.engine.feeds import Feeds
     from penstock.engine.schedule import Periodic
@@ -79,15 +79,14 @@ class Penstock(Operations):
         **settings: Any,
     ) -> None:
         arguments = {"queue": queue, "max_workers": max_workers, **settings}
-        loaded = config.load(arguments, file=config_file, lanes=lanes)
-        weights = {**loaded.tenant_weights, **(tenant_weights or {})}
-        self.config = replace(loaded, tenant_weights=weights)
-        self.lanes = LaneRegistry({**self.config.lanes, **(lanes or {})})
-        self.handlers = Handlers(settings=self.config.engine)
+        self._settings = chosen = AppSettings(arguments, config_file, lanes, tenant_weights)
+        self.lanes = LaneRegistry({**chosen.lanes, **(lanes or {})})
+        self.handlers = Handlers(settings=chosen.engine)
         if isasyncgenfunction(lifespan):
             raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
         self._lifespan = lifespan
-        self._bind(choose_queue(self.config.queue, self.config.engine, self.lanes, weights))
+        chosen_queue = choose_queue(chosen.queue, chosen.engine, self.lanes, chosen.tenant_weights)
+        self._bind(chosen_queue)
 
     def _bind(self, queue: JobQueue) -> None:
         """Construct what depends on the queue."""
@@ -106,6 +105,15 @@ class Penstock(Operations):
         other = copy(self)
         other._bind(queue)
         return other
+
+    @property
+    def config(self) -> Config:
+        """All settings, and where each comes from."""
+        return self._settings.config
+
+    @config.setter
+    def config(self, config: Config) -> None:
+        self._settings.config = config
 
     @property
     def documents(self) -> Documents:
@@ -166,7 +174,7 @@ class Penstock(Operations):
         if self._feeds is None:
             from penstock.engine.feeds import Feeds
 
-            self._feeds = Feeds(self.queue, self.config.engine)
+            self._feeds = Feeds(self.queue, self._settings.engine)
         return self._feeds
 
     @overload
@@ -241,7 +249,7 @@ class Penstock(Operations):
 
         def register(function: Function) -> Function:
             name = getattr(function, "__name__", "") if kind is None else kind
-            usual = self.config.engine
+            usual = self._settings.engine
             self.handlers.add(
                 Handler.of(
                     name,
@@ -461,7 +469,7 @@ class Penstock(Operations):
         try:
             async with asyncio.timeout(timeout):
                 while await self.queue.work_left(list(self.handlers) or None):
-                    await listener.wait(self.config.engine.poll_seconds)
+                    await listener.wait(self._settings.engine.poll_seconds)
                     await asyncio.sleep(DRAIN_PAUSE)
         except TimeoutError:
             raise WaitTimeout(f"work remained after {timeout:g} s") from None
@@ -475,11 +483,11 @@ class Penstock(Operations):
         none with `works=False`, see `JobOrchestrator`."""
         handlers = self.handlers if kinds is None else self.handlers.matching(kinds)
         if not works:
-            handlers = Handlers(settings=self.config.engine)
+            handlers = Handlers(settings=self._settings.engine)
         orchestrator = JobOrchestrator(
             self.queue,
             handlers,
-            settings=self.config.engine,
+            settings=self._settings.engine,
             enqueuer=self._enqueuer,
             chores=() if self._services is None else self._services.chores(handlers),
             works=works,

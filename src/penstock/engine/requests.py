@@ -1,5 +1,7 @@
-"""What the jobs and services of a process make requests with. All of it is loaded by the first that
-makes one: the jobs of many apps make none."""
+"""Requests of jobs and services: the permits and the HTTP client of a process.
+
+All of it is loaded by the first that makes a request: the jobs of many apps make none.
+"""
 
 from __future__ import annotations
 
