@@ -17,7 +17,6 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
-from penstock.engine.step_call import check_text
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
     ConfigError,
@@ -340,6 +339,8 @@ class Penstock(Operations):
         returns it is never lost. The payload is any JSON value but null: None is what `wait_for`
         returns after its timeout. The same `key` is the same signal: False if the job has got it
         before. Raises JobNotFound, and JobEnded for a job that has finished."""
+        from penstock.engine.step_call import check_text
+
         check_text("the name of a signal", name)
         if key is not None:
             check_text("the key of a signal", key)
