@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import runtime
 from penstock.engine.assembly import Chore, Engine, assemble
+from penstock.engine.claims import InternalQueue
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
-from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.lifespan import Lifespan
 from penstock.engine.run import Interrupt
 from penstock.engine.status import NOT_RUNNING
