@@ -6,22 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from weakref import WeakSet
 
-from penstock import config
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer
-from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
-from penstock.engine.schedule import make_periodic
-from penstock.engine.scope_provider import RequestScopes
-from penstock.engine.step_call import check_text
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.errors import (
     ConfigError,
@@ -41,13 +36,17 @@ from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
 from penstock.ports.steps import shown
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
-from penstock.wiring.services import AppServices, Service
+from penstock.wiring.settings import AppSettings
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
+    from penstock.config import Config
     from penstock.documents.service import Documents
+    from penstock.engine.feeds import Feeds
+    from penstock.engine.schedule import Periodic
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
+    from penstock.wiring.services import AppServices, Service
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -79,15 +78,14 @@ class Penstock(Operations):
         **settings: Any,
     ) -> None:
         arguments = {"queue": queue, "max_workers": max_workers, **settings}
-        loaded = config.load(arguments, file=config_file, lanes=lanes)
-        weights = {**loaded.tenant_weights, **(tenant_weights or {})}
-        self.config = replace(loaded, tenant_weights=weights)
-        self.lanes = LaneRegistry({**self.config.lanes, **(lanes or {})})
-        self.handlers = Handlers(settings=self.config.engine)
+        self._settings = chosen = AppSettings(arguments, config_file, lanes, tenant_weights)
+        self.lanes = LaneRegistry({**chosen.lanes, **(lanes or {})})
+        self.handlers = Handlers(settings=chosen.engine)
         if isasyncgenfunction(lifespan):
             raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
         self._lifespan = lifespan
-        self._bind(choose_queue(self.config.queue, self.config.engine, self.lanes, weights))
+        chosen_queue = choose_queue(chosen.queue, chosen.engine, self.lanes, chosen.tenant_weights)
+        self._bind(chosen_queue)
 
     def _bind(self, queue: JobQueue) -> None:
         """Construct what depends on the queue."""
@@ -95,19 +93,11 @@ class Penstock(Operations):
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
-        self.feeds = Feeds(self.queue, self.config.engine)
-        self._request_scopes = RequestScopes(self.queue, self.config.engine)
+        self._feeds: Feeds | None = None
+        self._orchestrators: WeakSet[JobOrchestrator] = WeakSet()
+        self._services: AppServices | None = None
         self._opened = 0
         self._to_close = AsyncExitStack()
-        self._services = AppServices(
-            self.queue,
-            self.config,
-            self.lanes,
-            self.job,
-            self._enqueuer.enqueue,
-            self._log_waiters,
-            self._request_scopes,
-        )
 
     def on_queue(self, queue: JobQueue) -> Penstock:
         """This app, its handlers and its settings, on another queue."""
@@ -116,24 +106,44 @@ class Penstock(Operations):
         return other
 
     @property
+    def config(self) -> Config:
+        """All settings, and where each comes from."""
+        return self._settings.config
+
+    @config.setter
+    def config(self, config: Config) -> None:
+        self._settings.config = config
+
+    @property
     def documents(self) -> Documents:
         """The documents of an app that uses them; see `use`."""
-        return self._services.documents
+        documents: Documents = self._service("documents")
+        return documents
 
     @property
     def research(self) -> Research:
         """The research tasks of an app that uses them; see `use`."""
-        return self._services.research
+        research: Research = self._service("research")
+        return research
 
     @property
     def answers(self) -> Answers:
         """The answers of an app that uses them; see `use`."""
-        return self._services.answers
+        answers: Answers = self._service("answers")
+        return answers
 
     @property
     def keys(self) -> ApiKeys:
         """The API keys of an app that uses them; see `use`."""
-        return self._services.keys
+        keys: ApiKeys = self._service("keys")
+        return keys
+
+    def _service(self, name: Service) -> Any:
+        if self._services is None or name not in self._services.used:
+            raise ConfigError(
+                f'this app does not use {name}: call app.use("{name}") before it is opened'
+            )
+        return self._services.used[name]
 
     def use(self, *services: Service) -> Self:
         """Let the app use documents, research, answers or keys. Call it before the app is opened.
@@ -141,8 +151,30 @@ class Penstock(Operations):
         The app then opens its store with the queue, and worker processes also run the built-in
         jobs: `ingest.*` for documents, `research.*`, `answers.*`. Research uses documents, answers
         use both; keys have no jobs. ConfigError where a setting or an extra is missing."""
+        if self._services is None:
+            from penstock.wiring.services import AppServices
+
+            self._services = AppServices(
+                self.queue,
+                self.config,
+                self.lanes,
+                self.job,
+                self._enqueuer.enqueue,
+                self._log_waiters,
+                self._orchestrators,
+                lambda: self._opened > 0,
+            )
         self._services.use(*services)
         return self
+
+    @property
+    def feeds(self) -> Feeds:
+        """The changes of all logs of a tenant, as streams."""
+        if self._feeds is None:
+            from penstock.engine.feeds import Feeds
+
+            self._feeds = Feeds(self.queue, self._settings.engine)
+        return self._feeds
 
     @overload
     def job(self, kind: Function, /) -> Function: ...
@@ -201,18 +233,22 @@ class Penstock(Operations):
         if callable(kind):
             return self.job()(kind)
 
-        periodic = make_periodic(
-            kind or "a job",
-            every=every,
-            cron=cron,
-            timezone=timezone,
-            overlap=overlap,
-            catch_up=catch_up,
-        )
+        periodic: Periodic | None = None
+        if overlap or any(one is not None for one in (every, cron, timezone, catch_up)):
+            from penstock.engine.schedule import make_periodic
+
+            periodic = make_periodic(
+                kind or "a job",
+                every=every,
+                cron=cron,
+                timezone=timezone,
+                overlap=overlap,
+                catch_up=catch_up,
+            )
 
         def register(function: Function) -> Function:
             name = getattr(function, "__name__", "") if kind is None else kind
-            usual = self.config.engine
+            usual = self._settings.engine
             self.handlers.add(
                 Handler.of(
                     name,
@@ -238,8 +274,8 @@ class Penstock(Operations):
             async with AsyncExitStack() as opened:  # all of it, or nothing
                 await self.queue.open()
                 opened.push_async_callback(self.queue.close)
-                opened.push_async_callback(self._request_scopes.close)
-                await opened.enter_async_context(self._services.opened())
+                if self._services is not None:
+                    await opened.enter_async_context(self._services.opened())
                 self._to_close = opened.pop_all()
         self._opened += 1
         return self
@@ -254,7 +290,8 @@ class Penstock(Operations):
         if self._opened == 0:
             await self._waiters.close()
             await self._log_waiters.close()
-            await self.feeds.close()
+            if self._feeds is not None:
+                await self._feeds.close()
             await self._to_close.aclose()
 
     async def enqueue(
@@ -302,6 +339,8 @@ class Penstock(Operations):
         returns it is never lost. The payload is any JSON value but null: None is what `wait_for`
         returns after its timeout. The same `key` is the same signal: False if the job has got it
         before. Raises JobNotFound, and JobEnded for a job that has finished."""
+        from penstock.engine.step_call import check_text
+
         check_text("the name of a signal", name)
         if key is not None:
             check_text("the key of a signal", key)
@@ -431,7 +470,7 @@ class Penstock(Operations):
         try:
             async with asyncio.timeout(timeout):
                 while await self.queue.work_left(list(self.handlers) or None):
-                    await listener.wait(self.config.engine.poll_seconds)
+                    await listener.wait(self._settings.engine.poll_seconds)
                     await asyncio.sleep(DRAIN_PAUSE)
         except TimeoutError:
             raise WaitTimeout(f"work remained after {timeout:g} s") from None
@@ -445,17 +484,17 @@ class Penstock(Operations):
         none with `works=False`, see `JobOrchestrator`."""
         handlers = self.handlers if kinds is None else self.handlers.matching(kinds)
         if not works:
-            handlers = Handlers(settings=self.config.engine)
+            handlers = Handlers(settings=self._settings.engine)
         orchestrator = JobOrchestrator(
             self.queue,
             handlers,
-            settings=self.config.engine,
+            settings=self._settings.engine,
             enqueuer=self._enqueuer,
-            chores=self._services.chores(handlers),
+            chores=() if self._services is None else self._services.chores(handlers),
             works=works,
             lifespan=None if self._lifespan is None else partial(self._lifespan, self),
         )
-        self._request_scopes.add(orchestrator)
+        self._orchestrators.add(orchestrator)
         return orchestrator
 
     @asynccontextmanager

@@ -13,6 +13,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from penstock import errors
+from penstock.errors import services
 from penstock.mcp.resources import MAX_CHARACTERS as MAX_READ
 from penstock.mcp.results import MAX_CHARACTERS
 from penstock.mcp.stdio import MAX_BYTES
@@ -76,7 +77,7 @@ def _codes() -> set[str]:
     """All that the source names, and that of a full queue, which the server brings."""
     found = {"queue-full"} | {
         value.code
-        for value in vars(errors).values()
+        for value in {**vars(errors), **vars(services)}.values()
         if isinstance(value, type) and issubclass(value, errors.PenstockError)
     }
     for file in SOURCE.rglob("*.py"):

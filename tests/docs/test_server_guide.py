@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from penstock import errors
+from penstock.errors import services
 from penstock.model.server import ServerConfig
 from tests.docs.blocks import Block, all_blocks
 from tests.docs.commands import run, run_console, without_pauses
@@ -117,7 +118,7 @@ def _codes() -> set[tuple[int | None, str]]:
     """(status, code) of every problem there is in the source; no status where it is computed."""
     found: set[tuple[int | None, str]] = {
         (value.http_status, value.code)
-        for value in vars(errors).values()
+        for value in {**vars(errors), **vars(services)}.values()
         if isinstance(value, type) and issubclass(value, errors.PenstockError)
     }
     for file in SERVER.rglob("*.py"):

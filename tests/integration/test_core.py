@@ -1,6 +1,7 @@
 """The core stands alone: a process runs jobs with every other package of Penstock absent."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,10 @@ CORE = frozenset(
         "adapters",
         "aio",
         "app",
-        "config",
         "engine",
         "errors",
         "lanes",
         "model",
-        "outbound",
         "ports",
         "runtime",
         "telemetry",
@@ -35,13 +34,15 @@ SERVICES = frozenset(
         "keys",
         "provider",
         "research",
+        "service_settings",
+        "services",
         "store",
         "stores",
         "tasks",
     ]
 )
 """What is in these packages for the sake of others: ports, values and tables of services."""
-MAX_LINES = 18_000
+MAX_LINES = 14_600
 """The aim is 12,000: this may fall and must not rise."""
 
 PROGRAM = """
@@ -102,8 +103,14 @@ print(json.dumps(sorted(file for file in files if file)))
 
 def test_jobs_run_with_every_other_package_absent(tmp_path: Path) -> None:
     program = PROGRAM.format(core=CORE, services=SERVICES, folder=str(tmp_path))
+    bare = {name: one for name, one in os.environ.items() if not name.startswith("PENSTOCK_")}
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=280
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env=bare,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     files = [Path(file) for file in json.loads(done.stdout)]

@@ -26,8 +26,7 @@ from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.adapters.sqlite.renewal import Renewal
 from penstock.engine import dispatcher
-from penstock.engine.claims import Claims
-from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.claims import Claims, InternalQueue
 from penstock.engine.listeners import CancelListener
 from penstock.engine.permits import PermitBroker
 from penstock.engine.settler import Settler

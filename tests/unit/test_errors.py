@@ -29,6 +29,7 @@ from penstock.errors import (
     WaitTimeout,
     describe,
     is_permanent,
+    services,
 )
 
 
@@ -122,7 +123,7 @@ def test_time_limits_are_timeout_errors_too() -> None:
 def test_every_error_is_a_penstock_error() -> None:
     classes = [
         each
-        for each in vars(errors).values()
+        for each in {**vars(errors), **vars(services)}.values()
         if isinstance(each, type) and issubclass(each, BaseException)
     ]
     assert len(classes) > 15
@@ -191,7 +192,7 @@ def test_advice_goes_by_the_reason_and_not_by_words_of_the_message(reason: str, 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide-server.md"
 CLASSES = [
     value
-    for value in vars(errors).values()
+    for value in {**vars(errors), **vars(services)}.values()
     if isinstance(value, type) and issubclass(value, PenstockError)
 ]
 

@@ -37,12 +37,24 @@ def test_all_names_every_public_class() -> None:
     assert public <= set(penstock.__all__)
 
 
-def test_every_error_is_a_penstock_error() -> None:
+SERVICE_ERRORS = "penstock.errors.services"
+
+
+def test_errors_of_services_are_had_from_where_all_are() -> None:
     errors = importlib.import_module("penstock.errors")
+
+    assert errors.ParserError is importlib.import_module(SERVICE_ERRORS).ParserError
+    with pytest.raises(AttributeError, match="NoSuchError"):
+        _ = errors.NoSuchError
+
+
+def test_every_error_is_a_penstock_error() -> None:
+    errors = [importlib.import_module(name) for name in ("penstock.errors", SERVICE_ERRORS)]
     own = [
         value
-        for value in vars(errors).values()
-        if inspect.isclass(value) and value.__module__ == errors.__name__
+        for module in errors
+        for value in vars(module).values()
+        if inspect.isclass(value) and value.__module__ == module.__name__
     ]
     errors_of_ours = [one for one in own if issubclass(one, Exception)]
     others = [one for one in errors_of_ours if not issubclass(one, penstock.PenstockError)]

@@ -17,14 +17,13 @@ from penstock.config.setting_names import (
     listed,
     unknown_argument,
 )
-from penstock.config.settings import DEFAULT_QUEUE, Config, hide_secrets
+from penstock.config.settings import Config, hide_secrets
 from penstock.config.yaml_file import Located, read_mapping
 from penstock.model.lane import LaneConfig
 from penstock.model.lane_table import resolve
+from penstock.model.settings import DEFAULT_FILE
 
-__all__ = ["DEFAULT_FILE", "DEFAULT_QUEUE", "Config", "hide_secrets", "load"]
-
-DEFAULT_FILE = "penstock.yaml"
+__all__ = ["DEFAULT_FILE", "Config", "hide_secrets", "load"]
 
 
 def load(

@@ -11,14 +11,8 @@ from penstock.errors import ConfigError
 from penstock.model.llm import ROLES, LlmConfig, ModelConfig
 from penstock.model.section import keys, types
 from penstock.model.server import ServerConfig
-from penstock.model.settings import (
-    AnswersConfig,
-    DocumentsConfig,
-    EngineConfig,
-    LoggingConfig,
-    OutboundConfig,
-    ResearchConfig,
-)
+from penstock.model.service_settings import AnswersConfig, DocumentsConfig, ResearchConfig
+from penstock.model.settings import EngineConfig, LoggingConfig, OutboundConfig
 
 Path = tuple[str, ...]
 TOP = ("queue", "store", "blobs")

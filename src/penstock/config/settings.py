@@ -23,16 +23,9 @@ from penstock.model.providers import (
 )
 from penstock.model.section import keys, setting
 from penstock.model.server import ServerConfig
-from penstock.model.settings import (
-    AnswersConfig,
-    DocumentsConfig,
-    EngineConfig,
-    LoggingConfig,
-    OutboundConfig,
-    ResearchConfig,
-)
+from penstock.model.service_settings import AnswersConfig, DocumentsConfig, ResearchConfig
+from penstock.model.settings import DEFAULT_QUEUE, EngineConfig, LoggingConfig, OutboundConfig
 
-DEFAULT_QUEUE = "sqlite:///penstock.db"
 MAX_WEIGHT = 1e6
 
 

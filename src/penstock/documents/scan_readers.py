@@ -18,7 +18,7 @@ from penstock.documents.parse.requests import Parsing
 from penstock.engine.context import JobContext
 from penstock.errors import ConfigError
 from penstock.model.llm import LlmConfig
-from penstock.model.settings import DocumentsConfig
+from penstock.model.service_settings import DocumentsConfig
 
 MAX_PAGES = 500
 """Maximum pages of a document; each takes seconds, or money."""

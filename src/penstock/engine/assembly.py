@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.background import Repeated, Service
 from penstock.engine.claims import Claims
@@ -19,23 +19,23 @@ from penstock.engine.listeners import CancelListener, ReadyListener
 from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.membership import Membership
 from penstock.engine.parking import Parking
-from penstock.engine.permits import PermitBroker
 from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
+from penstock.engine.requests import Requests
 from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
 from penstock.engine.step_recorder import StepRecorder
-from penstock.engine.ticker import tickers
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
 from penstock.lanes.reports import LaneReports
 from penstock.model.settings import EngineConfig
-from penstock.outbound.client import HttpClient
-from penstock.outbound.web_address import parse_allow
 from penstock.ports.queue import JobQueue
+
+if TYPE_CHECKING:
+    from penstock.engine.ticker import Ticker
 
 CHORE_UPKEEPS = 4
 """Chores are done once in this many times of upkeep: nobody's job waits for them."""
@@ -85,7 +85,11 @@ def assemble(
     watchdog = Watchdog(running, endings, queue.now)
     health, lag = QueueHealth(), LoopLag()
     loop_watch = LoopWatch(lag, running, events, queue.now)
-    ticking = tickers(queue, handlers, enqueuer, settings)
+    ticking: list[Ticker] = []
+    if any(handler.periodic for handler in handlers.values()):
+        from penstock.engine.ticker import tickers
+
+        ticking = tickers(queue, handlers, enqueuer, settings)
     status = EngineStatus(claims, running, health, lag, loop_watch, ticking)
     membership = Membership(
         queue,
@@ -99,16 +103,12 @@ def assemble(
         watchdog,
         status,
     )
-    permits = PermitBroker(membership, settler, reports, queue.lane_config, settings.poll_seconds)
     waiters = JobWaiters(queue)
     parking = Parking(claims, running, watchdog, waiters)
-    out = settings.outbound
-    client = HttpClient(parse_allow(out.fetch_allow), out.contact, out.trace_hosts)
+    requests = Requests(queue, settings, membership, settler, reports, parking)
     loop = asyncio.get_running_loop()
     steps = StepRecorder(queue, settings)
-    services = Services(
-        settler, running, enqueuer, permits, client, parking, handlers, steps, loop, state
-    )
+    services = Services(settler, running, enqueuer, requests, parking, handlers, steps, loop, state)
     room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(
         queue,
@@ -119,7 +119,7 @@ def assemble(
         claims,
         running,
         membership,
-        permits,
+        requests,
         health,
         room,
     )
@@ -128,7 +128,7 @@ def assemble(
     )
     pause = settings.upkeep_seconds
     background = [
-        ReadyListener(queue, claims, permits),
+        ReadyListener(queue, claims, requests),
         CancelListener(queue, settings.poll_seconds, membership, claims, running, watchdog),
         Repeated("upkeep", membership.upkeep, pause),
         # Apart from the upkeep: a probe may hang for its whole time-out.

@@ -29,10 +29,9 @@ from penstock import runtime
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer, ahead
 from penstock.engine.handlers import Handlers
-from penstock.engine.job_lanes import JobLanes, LanesAgain
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.parking import Parking
-from penstock.engine.permits import PermitBroker
+from penstock.engine.requests import Requests
 from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
@@ -42,12 +41,12 @@ from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_payload
 from penstock.model.tick import tick_of
-from penstock.outbound.client import HttpClient
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 from penstock.telemetry import tracing
 from penstock.text.normalize import storable
 
 if TYPE_CHECKING:  # loaded by the first run that needs them: many jobs have no steps or requests
+    from penstock.engine.job_lanes import JobLanes
     from penstock.engine.steps import RunSteps
     from penstock.engine.waits import RunWaits
     from penstock.outbound.fetch import JobFetch
@@ -77,8 +76,7 @@ class Services:
     settler: Settler
     running: Running
     enqueuer: Enqueuer
-    permits: PermitBroker
-    client: HttpClient
+    requests: Requests
     parking: Parking
     handlers: Handlers
     steps: StepRecorder
@@ -174,27 +172,18 @@ class JobContext(Generic[State]):
     @property
     def lanes(self) -> JobLanes:
         """`async with ctx.lanes.permit("embedder"): ...` for each outside request."""
-        return JobLanes(self._services.permits, self._run, self._services.parking)
+        return self._services.requests.lanes(self._run)
 
     @property
     def http(self) -> JobHttp:
         """HTTP client that takes a permit for each request, and observes this job's deadline."""
-        from penstock.outbound.http import JobHttp
-
-        client, run, services = self._services.client, self._run, self._services
-        again = LanesAgain(services.permits, run, services.parking)
-        return JobHttp(client.get, run, self.lanes, trace_hosts=client.trace_hosts, again=again)
+        return self._services.requests.http(self._run)
 
     @property
     def fetch(self) -> JobFetch:
         """`async with ctx.fetch(url, most=...) as fetched: ...` for untrusted URLs: only public
         addresses are reached, on every hop."""
-        from penstock.outbound.fetch import JobFetch
-        from penstock.outbound.http import JobHttp
-
-        client = self._services.client
-        http = JobHttp(client.guarded, self._run, self.lanes, probed=False)
-        return JobFetch(http, client.allow, client.agent)
+        return self._services.requests.fetch(self._run)
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""

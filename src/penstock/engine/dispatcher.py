@@ -17,8 +17,8 @@ from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.log_fields import tell
 from penstock.engine.membership import Membership
-from penstock.engine.permits import PermitBroker
 from penstock.engine.queue_health import DEGRADED_AFTER, QueueHealth
+from penstock.engine.requests import Requests
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.room import Room
 from penstock.engine.run import Run
@@ -48,7 +48,7 @@ class Dispatcher(Service):
     claims: Claims
     running: Running
     membership: Membership
-    permits: PermitBroker
+    requests: Requests
     health: QueueHealth
     room: Room
     _finishing: bool = False
@@ -107,7 +107,7 @@ class Dispatcher(Service):
         count_runs(self.running.tally, load.settlements, exchange)
         await self._after(load.settlements, exchange)
         if freed:
-            self.permits.changed()
+            self.requests.changed()
             if gives_way:
                 await asyncio.sleep(0)  # it asks before the next claim
         return True
@@ -116,10 +116,10 @@ class Dispatcher(Service):
         """Slots that are freed go to whoever waits: to jobs in line with this trip, else to
         requests after it. What to ask for, and whether it gives way to requests."""
         if want is not None and load.returned:
-            gives_way = self.permits.comes_first(freed)
+            gives_way = self.requests.come_first(freed)
             self.claims.likely_in_lanes = True
             return want._replace(lanes=0) if gives_way else self.room.want(), gives_way
-        if want is not None and want.lanes and freed and self.permits.comes_first(freed):
+        if want is not None and want.lanes and freed and self.requests.come_first(freed):
             return want._replace(lanes=0), True
         return want, False
 

@@ -8,15 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.arguments import Arguments
 from penstock.engine.retry import Backoff, OwnBackoff, backoff_of
-from penstock.engine.schedule import Periodic
 from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import NO_LANE
+
+if TYPE_CHECKING:
+    from penstock.engine.schedule import Periodic
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.membership import Membership
-from penstock.engine.permits import PermitBroker
+from penstock.engine.requests import Requests
 from penstock.engine.run import Interrupt
 from penstock.engine.running import Running
 from penstock.engine.watchdog import Watchdog
@@ -29,7 +29,7 @@ class ReadyListener(Service):
 
     queue: JobQueue
     claims: Claims
-    permits: PermitBroker
+    requests: Requests
 
     async def run(self) -> None:
         listener = self.queue.listen(Topic.READY)
@@ -37,7 +37,7 @@ class ReadyListener(Service):
             while True:
                 await listener.wait(None)
                 self.claims.ready()
-                self.permits.changed(pause=HEARD_SECONDS)
+                self.requests.changed(pause=HEARD_SECONDS)
         finally:
             listener.close()
 

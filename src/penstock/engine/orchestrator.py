@@ -7,15 +7,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import runtime
 from penstock.engine.assembly import Chore, Engine, assemble
+from penstock.engine.claims import InternalQueue
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
-from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.lifespan import Lifespan
-from penstock.engine.request_scope import RequestScope
 from penstock.engine.run import Interrupt
 from penstock.engine.status import NOT_RUNNING
 from penstock.engine.watchdog import CANCEL_SECONDS
@@ -23,6 +22,9 @@ from penstock.engine.worker import Worker
 from penstock.errors import ConfigError, PenstockError, QueueError
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
+
+if TYPE_CHECKING:
+    from penstock.engine.request_scope import RequestScope
 
 log = logging.getLogger("penstock")
 
@@ -123,8 +125,7 @@ class JobOrchestrator:
         """For a service of this process: requests with permits as those of jobs, until a time on
         the queue's clock. Whoever uses it ends before the orchestrator is stopped. Jobs leave a
         `question` a slot."""
-        services, now = self._engine.services, self._queue.now
-        return RequestScope(services.permits, services.client, now, tenant, deadline, question)
+        return self._engine.services.requests.scope(tenant, deadline, question)
 
     @property
     def receives(self) -> bool:
@@ -190,7 +191,7 @@ class JobOrchestrator:
         await engine.waiters.close()
         engine.watchdog.stop()
         await engine.services.steps.close()
-        await engine.services.client.close()
+        await engine.services.requests.close()
         # Leave last: until here, every job still held is really held.
         await engine.membership.stop()
         await self._lifespan.stop()

@@ -26,7 +26,7 @@ from penstock.ports.queue import Outcome, Settlement
 from penstock.ports.steps import SLEEP_WAIT, signal_wait
 from penstock.text.normalize import storable
 
-LONGEST_WAIT_SECONDS = 300.0
+MAX_WAIT_SECONDS = 300.0
 STUCK_RELEASE_SECONDS = 2.0
 """A job whose handler outlives a stop is not offered to others before the process is gone."""
 
@@ -89,7 +89,7 @@ def failed(
     if isinstance(error, LaneBusy):
         note = {"type": "LaneBusy", "message": str(error)}
         # It is queued when the lane recovers; the time is for the case that nobody notices.
-        run_at = min(max(now, error.until), now + LONGEST_WAIT_SECONDS)
+        run_at = min(max(now, error.until), now + MAX_WAIT_SECONDS)
         return _released(run, note, run_at)._replace(waits_lane=error.lane)
     if isinstance(error, QueueUnavailable):
         # Ours, not the job's. A moment later, because it may be another queue that is away.

@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from penstock.engine.requests import MOMENT
 from penstock.lanes.limits import AHEAD_SECONDS
 from penstock.ports.lanes import RATE, Busy, Permit
 
@@ -15,7 +16,6 @@ FIRST_WIDTH = 32
 """How many are asked for at once where nothing is known of the lane yet."""
 FULL_SECONDS = 0.25
 """When to ask again for a slot at the latest: another process may have freed one unheard."""
-MOMENT = 0.005
 
 
 class PermitHolder:

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 
 from penstock import runtime
 from penstock.engine.membership import Membership
-from penstock.engine.permit_queue import MOMENT, PermitHolder, PermitQueue, Turn
+from penstock.engine.permit_queue import PermitHolder, PermitQueue, Turn
+from penstock.engine.requests import MOMENT
 from penstock.engine.run import Run
 from penstock.engine.settler import Settler
 from penstock.errors import AuthenticationError, HttpError, LaneBusy, QueueUnavailable, Unavailable
@@ -21,7 +22,7 @@ from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Retu
 
 log = logging.getLogger("penstock")
 
-LONGEST_LAG = 0.5
+MAX_LAG = 0.5
 LIMITED_LOG_SECONDS = 5.0
 """Of the 429s of a lane one is logged, and then none for so long, or for as long as it pauses."""
 
@@ -240,7 +241,7 @@ class PermitBroker:
                             if not turn.answer.done():
                                 turn.answer.set_exception(error)
                 else:
-                    lag = min(runtime.monotonic() - begun, LONGEST_LAG)
+                    lag = min(runtime.monotonic() - begun, MAX_LAG)
                     self._lag = max(lag, self._lag * 0.8)
                     for line, turns in asked:
                         self._hear(line, [(turn, next(answers)) for turn, _ in turns])

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from penstock import runtime
 from penstock.engine.membership import Membership
-from penstock.outbound.certificates import trusted
 from penstock.ports.queue import Member
 
 log = logging.getLogger("penstock.lanes")
@@ -70,6 +69,8 @@ async def reachable(where: str) -> bool:
 
 async def _get(url: str) -> bool:
     import httpx2  # here, because most processes never probe
+
+    from penstock.outbound.certificates import trusted
 
     async with httpx2.AsyncClient(verify=trusted()) as client:
         return (await client.get(url)).status_code < 500

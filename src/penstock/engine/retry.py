@@ -15,7 +15,7 @@ log = logging.getLogger("penstock")
 Backoff = float | Sequence[float] | Callable[[int], float]
 """Seconds before each retry; before the first, the second ... (the last goes on); or a function of
 the number of the run that failed."""
-LONGEST_SECONDS = 366 * 86400.0
+MAX_SECONDS = 366 * 86400.0
 
 
 OwnBackoff = Callable[[int], float | None]
@@ -56,7 +56,7 @@ def backoff_of(kind: str, given: Backoff) -> OwnBackoff:
 
 
 def _is_delay(seconds: object) -> TypeGuard[float]:
-    return isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_SECONDS
+    return isinstance(seconds, int | float) and 0 <= seconds <= MAX_SECONDS
 
 
 def retry_delay(attempt: int, settings: EngineConfig, own: OwnBackoff | None = None) -> float:

@@ -4,8 +4,7 @@ has none."""
 from __future__ import annotations
 
 import asyncio
-import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from penstock.engine.orchestrator import JobOrchestrator
@@ -17,15 +16,14 @@ from penstock.ports.queue import JobQueue
 class RequestScopes:
     """Lets code that runs in no job make requests under the limits of lanes."""
 
-    def __init__(self, queue: JobQueue, settings: EngineConfig) -> None:
+    def __init__(
+        self, queue: JobQueue, settings: EngineConfig, orchestrators: Iterable[JobOrchestrator]
+    ) -> None:
+        """It goes through one of `orchestrators`, which may change, while any of them runs."""
         self._queue = queue
         self._settings = settings
-        self._known: weakref.WeakSet[JobOrchestrator] = weakref.WeakSet()
+        self._known = orchestrators
         self._own: asyncio.Task[JobOrchestrator] | None = None
-
-    def add(self, orchestrator: JobOrchestrator) -> None:
-        """Go through this one while it runs."""
-        self._known.add(orchestrator)
 
     @asynccontextmanager
     async def question(self, tenant: str, seconds: float) -> AsyncIterator[RequestScope]:

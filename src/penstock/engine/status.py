@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.claims import Claims
 from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.queue_health import QueueHealth
 from penstock.engine.running import Running
-from penstock.engine.ticker import Ticker
+
+if TYPE_CHECKING:
+    from penstock.engine.ticker import Ticker
 
 NOT_RUNNING: dict[str, Any] = {
     "busy": 0,

@@ -12,7 +12,7 @@ from penstock.ports.lanes import News, Report
 from penstock.ports.queue import Outcome, Ref, Settlement
 
 _FAILURES = (Outcome.RETRY, Outcome.FAILED)
-LONGEST_SECONDS = 300.0
+MAX_SECONDS = 300.0
 """A job waiting for a lane that is not its own looks again after this at the latest."""
 
 
@@ -103,6 +103,6 @@ def _verdict(settlement: Settlement, lane: LaneState, fault: Fault, now: float) 
         return settlement
     later = 0.0
     if lane.name != settlement.lease.lane:
-        later = min(max(lane.retry_at, lane.blocked_until, now), now + LONGEST_SECONDS)
+        later = min(max(lane.retry_at, lane.blocked_until, now), now + MAX_SECONDS)
     waits_lane = lane.name if later else None
     return settlement._replace(outcome=Outcome.HANDED_BACK, run_at=later, waits_lane=waits_lane)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from penstock import runtime
 from penstock.errors import AuthenticationError, HttpError, RateLimited, Unavailable
 from penstock.model.redact import HIDDEN, hidden
-from penstock.text.retry_after import LONGEST_RETRY_AFTER, retry_after
+from penstock.text.retry_after import MAX_RETRY_AFTER, retry_after
 
 if TYPE_CHECKING:
     import httpx2
@@ -171,5 +171,5 @@ def _resets_after(response: httpx2.Response) -> float | None:
         if value.isdecimal() and len(value) < 15:
             told = float(value)
             seconds = told if told < EPOCHS else max(0.0, told - runtime.now())
-            return min(seconds, LONGEST_RETRY_AFTER)
+            return min(seconds, MAX_RETRY_AFTER)
     return None

@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 from penstock.errors import AddressRefused, ConfigError
 
 PORTS = {"http": 80, "https": 443}
-LONGEST = 4096
+MAX_URL = 4096
 """Maximum characters of a URL."""
 
 IPAddress = IPv4Address | IPv6Address
@@ -55,8 +55,8 @@ def web_address(url: str) -> WebAddress:
     not contain the URL, which may hold personal data or a secret, because messages are stored."""
     import httpx2  # here, because it costs a tenth of a second
 
-    if len(url) > LONGEST:
-        raise AddressRefused(f"the address is longer than {LONGEST:,} characters")
+    if len(url) > MAX_URL:
+        raise AddressRefused(f"the address is longer than {MAX_URL:,} characters")
     if not url.isprintable() or " " in url or "\\" in url:
         raise AddressRefused("the address holds a blank, a backslash or a control character")
     try:

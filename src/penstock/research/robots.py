@@ -32,7 +32,7 @@ SENT_BYTES = 50_000_000
 MAX_ENTRIES = 1000
 MAX_BYTES = 4_000_000
 """Maximum total size of cached rules. Parsed, they take many times as much memory."""
-LONGEST_DELAY = 30.0
+MAX_DELAY = 30.0
 """Maximum crawl delay in seconds."""
 NOTHING = (204, 205)
 """Statuses besides 4xx that mean that there are no rules."""
@@ -137,7 +137,7 @@ class Robots:
         from protego import Protego
 
         rules = Protego.parse(ours(text))
-        delay = min(rules.crawl_delay(PRODUCT) or 0.0, LONGEST_DELAY)
+        delay = min(rules.crawl_delay(PRODUCT) or 0.0, MAX_DELAY)
         return Rules(rules, "", delay, len(text), until)
 
 

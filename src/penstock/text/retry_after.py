@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 from penstock import runtime
 
-LONGEST_RETRY_AFTER = 7 * 86400.0
+MAX_RETRY_AFTER = 7 * 86400.0
 
 
 def retry_after(value: str | None) -> float | None:
@@ -24,4 +24,4 @@ def retry_after(value: str | None) -> float | None:
             seconds = date.timestamp() - runtime.now()
     except (ValueError, TypeError, OverflowError):
         return None
-    return min(max(0.0, seconds), LONGEST_RETRY_AFTER)
+    return min(max(0.0, seconds), MAX_RETRY_AFTER)

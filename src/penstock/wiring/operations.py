@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.engine.ticker import PeriodicKind, periodic_kinds
 from penstock.errors import LaneNotFound
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import JobFilter, JobQueue
+
+if TYPE_CHECKING:
+    from penstock.engine.ticker import PeriodicKind
 
 
 class Operations:
@@ -56,6 +58,8 @@ class Operations:
 
     async def periodic(self) -> list[PeriodicKind]:
         """The periodic kinds that worker processes of this queue handle, and their ticks."""
+        from penstock.engine.ticker import periodic_kinds
+
         return periodic_kinds(await self.queue.processes(), self.queue.now())
 
     async def lane_infos(self) -> list[LaneInfo]:

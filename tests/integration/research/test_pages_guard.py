@@ -92,7 +92,7 @@ async def test_no_hop_of_a_page_or_of_its_robots_txt_leads_inside(
 async def with_names(reader: Reader, names: Names, wire: Wire) -> AsyncIterator[Reader]:
     """Nothing is allowed besides the open internet, which is all one server."""
     async with reader.running(max_retries=0) as pages:
-        client = pages.orchestrator._engine.services.client
+        client = pages.orchestrator._engine.services.requests.client
         client._guarded = GuardedClient(GuardedNetwork(parse_allow([]), names, wire))
         yield pages
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from penstock import runtime
-from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.claims import InternalQueue
 from tests.support.leases import lease
 from tests.support.waiting import PATIENCE
 

@@ -5,11 +5,11 @@ import pytest
 from penstock.engine.permit_queue import (
     FIRST_WIDTH,
     FULL_SECONDS,
-    MOMENT,
     PermitHolder,
     PermitQueue,
     Turn,
 )
+from penstock.engine.requests import MOMENT
 from penstock.lanes.limits import AHEAD_SECONDS
 from penstock.ports.lanes import RATE, Busy
 

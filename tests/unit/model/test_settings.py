@@ -7,13 +7,8 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.model.section import types
 from penstock.model.server import ServerConfig
-from penstock.model.settings import (
-    AnswersConfig,
-    DocumentsConfig,
-    EngineConfig,
-    OutboundConfig,
-    ResearchConfig,
-)
+from penstock.model.service_settings import AnswersConfig, DocumentsConfig, ResearchConfig
+from penstock.model.settings import EngineConfig, OutboundConfig
 
 SECTIONS = (EngineConfig, DocumentsConfig, ResearchConfig, AnswersConfig, ServerConfig)
 NUMBERS = [

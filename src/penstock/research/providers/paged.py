@@ -18,7 +18,7 @@ SPARE_PAGES = 2
 """Extra pages to request if rows were unusable or duplicates. Bounds the cost of a search, whatever
 a provider returns."""
 MAX_BYTES = 32 * 1024 * 1024
-LONGEST_QUERY = 2_000
+MAX_QUERY = 2_000
 
 Rows = tuple[list[Any], str | None]
 """The rows of a response, and the cursor of the next page."""
@@ -133,8 +133,8 @@ def checked(query: str, limit: int) -> str:
     words = storable(" ".join(query.split()))
     if not words:
         raise ValidationError("the query is empty")
-    if len(words) > LONGEST_QUERY:
-        raise ValidationError(f"the query is longer than {LONGEST_QUERY:,} characters")
+    if len(words) > MAX_QUERY:
+        raise ValidationError(f"the query is longer than {MAX_QUERY:,} characters")
     if limit < 1:
         raise ValidationError(f"limit must be at least 1, not {limit}")
     return words

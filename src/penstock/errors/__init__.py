@@ -62,10 +62,22 @@ Suspended is a BaseException: it unwinds a handler that sleeps or waits for a si
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.text.normalize import storable
+
+if TYPE_CHECKING:
+    from penstock.errors.services import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        """The errors of services: an app of jobs alone needs none of them."""
+        services = import_module("penstock.errors.services")
+        if name.startswith("_") or not hasattr(services, name):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(services, name)
 
 
 class PenstockError(Exception):
@@ -77,6 +89,8 @@ class PenstockError(Exception):
     """500: no caller could have caused it, so its type alone is told."""
     exit_code: ClassVar[int] = 2
     """Of a command that ends with it."""
+    stored: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are stored with it, because what to do about it depends on them."""
     public: ClassVar[str] = ""
     """Told to remote callers instead of the message, which names addresses that are no business of
     theirs. Empty: the message itself."""
@@ -132,49 +146,6 @@ class StoreUnavailable(PenstockError):
 
     address: str | None = None
     """host:port of what could not be reached, where it is a server of its own."""
-
-
-class IntakeError(PenstockError):
-    """Messages cannot be read, and trying again does not change it. None is lost by it."""
-
-    exit_code = 4
-
-
-class DocumentNotFound(PenstockError):
-    """There is no such document, or it is another tenant's."""
-
-    code = "not-found"
-    http_status = 404
-    exit_code = 3
-
-    def __init__(self, document_id: str) -> None:
-        super().__init__(f"no document {document_id!r}")
-
-
-class TaskNotFound(PenstockError):
-    """There is no such research task, or it is another tenant's."""
-
-    code = "task-not-found"
-    http_status = 404
-    exit_code = 3
-
-    def __init__(self, task_id: str) -> None:
-        super().__init__(f"no task {task_id!r}")
-
-
-class AnswerNotFound(PenstockError):
-    """There is no such answer, or it is another tenant's."""
-
-    code = "answer-not-found"
-    http_status = 404
-    exit_code = 3
-
-    def __init__(self, answer_id: str) -> None:
-        super().__init__(f"no answer {answer_id!r}")
-
-
-class ModelReplaced(PenstockError):
-    """The documents are embedded by another model than this process is configured for."""
 
 
 class JobNotFound(PenstockError):
@@ -237,19 +208,6 @@ class LogStopped(PenstockError):
 
     def __str__(self) -> str:
         return f"log {self.log!r} is stopped and takes no jobs; reopen it first"
-
-
-class TaskStopped(LogStopped):
-    """The research task has been stopped and takes no searches; nothing was stored."""
-
-    code = "task-stopped"
-
-    def __init__(self, task: str) -> None:
-        super().__init__(task)
-        self.task = task
-
-    def __str__(self) -> str:
-        return f"task {self.task!r} is stopped and takes no searches; resume it first"
 
 
 class ParentEnded(PenstockError):
@@ -408,20 +366,6 @@ class RateLimited(Unavailable):
         return self.message
 
 
-class Blocked(RateLimited):
-    """A search engine shows a CAPTCHA, or refuses, instead of results. It is left alone, by all
-    processes, for `retry_after` seconds; nothing is done to get around it."""
-
-    def __init__(self, engine: str, why: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{engine} has blocked us: {why}", retry_after)
-        self.engine = engine
-
-
-class BrowserLost(PenstockError):
-    """The browser, or its tab, ended before a page was read. Retried, in a new browser; it says
-    nothing of the search engine."""
-
-
 class LaneBusy(PenstockError):
     """A lane will not give a permit soon. Let it pass: the engine runs the job again when the
     lane has room, and counts no attempt."""
@@ -434,18 +378,6 @@ class LaneBusy(PenstockError):
 
     def __str__(self) -> str:
         return f"lane {self.lane} is busy: {self.why}"
-
-
-class ModelError(PenstockError):
-    """A language model answered, but with nothing that can be used: empty, cut short, malformed.
-
-    Retried, because the same question may be answered otherwise.
-    """
-
-
-class CutShort(ModelError):
-    """A model's answer ended for want of tokens, or was withheld from some point on: what there is
-    of it is sound, and not all."""
 
 
 class JobTimeout(PenstockError, TimeoutError):
@@ -483,11 +415,6 @@ class PayloadTooLarge(ValidationError):
 
     code = "too-large"
     http_status = 413
-
-
-class AddressRefused(ValidationError):
-    """An address that is not fetched: no plain http(s) URL, or not on the open internet and not
-    named by the setting `fetch_allow`."""
 
 
 class ResultTooLarge(PermanentError):
@@ -533,58 +460,6 @@ class StepLimit(PermanentError):
     """A job may record no more steps, or no more bytes; the message names the setting."""
 
 
-class ParserError(PermanentError):
-    """A document cannot be parsed. `reason` is one word, for programs: encrypted, corrupt, empty,
-    scanned (only pictures, and `scans` is none), unknown (no format we read), unreadable (no such
-    file), oversized, bomb, slow, memory, crashed.
-
-    Never retried: the same bytes end the same way. Redrive it once the limits are higher.
-    """
-
-    def __init__(
-        self, message: str = "the document cannot be parsed", reason: str = "corrupt"
-    ) -> None:
-        super().__init__(message, reason)
-        self.message = message
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.message
-
-
-class DocumentTooLarge(PermanentError):
-    """A document has more bytes than are accepted."""
-
-    code = "too-large"
-    http_status = 413
-
-
-class RobotsRefused(PermanentError):
-    """The robots.txt of a web server asks programs like this one not to fetch a page, or says
-    nothing that can be read."""
-
-
-class BlobMissing(PermanentError):
-    """The original of a document is not in the blob store any more: upload it again."""
-
-    code = "original-gone"
-    http_status = 409
-
-
-class EmbedderError(PermanentError):
-    """An embedder answered, but not with one sound vector of the right size for each text.
-
-    Permanent, because the same texts would bring the same answer; nothing of it was stored.
-    """
-
-
-class ProviderError(PermanentError):
-    """A search provider answered, but not with results in the form it documents.
-
-    Permanent, because the same query would bring the same answer. Quotes nothing of it.
-    """
-
-
 class AuthenticationError(Answered, PermanentError):
     """Credentials were refused. Three jobs in a row block the lane: then nothing dies of it."""
 
@@ -612,10 +487,6 @@ class HttpError(Answered, PermanentError):
 
     def __str__(self) -> str:
         return self.message
-
-
-class FetchError(HttpError):
-    """An address that somebody named brings no document: 404, too many redirects, not for us."""
 
 
 class DeadlineExceeded(PermanentError, TimeoutError):
@@ -656,6 +527,6 @@ def describe(error: BaseException, *, retryable: bool) -> dict[str, Any]:
     if len(message) > 4000:
         message = message[:4000] + f"... ({len(message)} characters)"
     described = {"type": storable(name), "message": message, "retryable": retryable}
-    if isinstance(error, ParserError):
-        described["reason"] = error.reason  # what to do about it depends on that
+    if isinstance(error, PenstockError):
+        described |= {name: getattr(error, name) for name in error.stored}
     return described
