@@ -72,8 +72,8 @@ async def _late_writes(folder: Path, count: int) -> int:
         await asyncio.sleep(LEASE_SECONDS * 1.5)  # not renewed
         heir = await app.queue.join(["noop"], 10, 60.0)
         new: list[Lease] = []
-        # The heir takes over when it has seen no renewal for a lease by its own clock; a job that may
-        # have crashed a process is given out alone.
+        # The heir takes over when it has seen no renewal for a lease by its own clock; a job that
+        # may have crashed a process is given out alone.
         while len(new) < count:
             await heir.upkeep()
             new += (await heir.exchange([], [], want)).leases
