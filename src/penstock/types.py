@@ -13,7 +13,7 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
 from penstock.model.research import ResearchTask
-from penstock.model.step import Step
+from penstock.model.step import ReceiptDetails, Step
 from penstock.outbound.fetch import JobFetch
 from penstock.outbound.http import JobHttp
 from penstock.ports.blobs import Blob
@@ -53,6 +53,7 @@ __all__ = [
     "PeriodicKind",
     "ProcessInfo",
     "Queued",
+    "ReceiptDetails",
     "Research",
     "ResearchTask",
     "Resumed",

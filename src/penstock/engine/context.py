@@ -37,13 +37,14 @@ from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.engine.step_recorder import StepRecorder
-from penstock.errors import PenstockError, RunLater
+from penstock.errors import NOT_ATTEMPTS, PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_payload
 from penstock.model.tick import tick_of
 from penstock.outbound.client import HttpClient
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
+from penstock.ports.receipts import Receipts
 from penstock.telemetry import tracing
 from penstock.text.normalize import storable
 
@@ -183,7 +184,26 @@ class JobContext(Generic[State]):
 
         client, run, services = self._services.client, self._run, self._services
         again = LanesAgain(services.permits, run, services.parking)
-        return JobHttp(client.get, run, self.lanes, trace_hosts=client.trace_hosts, again=again)
+        return JobHttp(
+            client.get,
+            run,
+            self.lanes,
+            trace_hosts=client.trace_hosts,
+            again=again,
+            receipts=lambda: self.receipts,
+        )
+
+    @property
+    def receipts(self) -> Receipts:
+        """What calls of this job were answered, for a rerun to take. For clients of services;
+        `ctx.http` has `record=True`."""
+        return self._run_steps().receipts
+
+    async def attempt_failed(self, error: Exception) -> None:
+        """The engine's own: the handler has raised. What it was answered since the last record is
+        asked anew by the next run."""
+        if self._steps is not None and not isinstance(error, NOT_ATTEMPTS):
+            await self._steps.receipts.make_void()
 
     @property
     def fetch(self) -> JobFetch:
