@@ -33,7 +33,7 @@ class RecordBook(Protocol):
         """Load what earlier runs have recorded. An error where this run cannot record any more."""
         ...
 
-    def check_room(self, key: str, name: str) -> None:
+    def check_room(self, key: str, what: str) -> None:
         """StepLimit if it would be one record too many."""
         ...
 
@@ -156,7 +156,7 @@ class CallReceipt:
         self._key = step_key(name, self._hash, self._occurrence)
         known: dict[str, Any] | None = receipts.take(self._key, self._step)
         if known is None:
-            receipts.book.check_room(self._key, name)
+            receipts.book.check_room(self._key, f"a receipt of {name!r}")
             self._started_at, self._began = receipts.run.member.now(), runtime.monotonic()
         return known
 

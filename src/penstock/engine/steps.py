@@ -154,15 +154,15 @@ class RunSteps:
 
     def _count(self, key: str, name: str) -> None:
         """StepLimit if it would be one step too many."""
-        self.check_room(key, name)
+        self.check_room(key, f"step {name!r}")
         self.add_key(key)
 
-    def check_room(self, key: str, name: str) -> None:
+    def check_room(self, key: str, what: str) -> None:
         """See `RecordBook`."""
         limit = self._recorder.settings.max_steps
         if key not in self._keys and len(self._keys) >= limit:
             raise StepLimit(
-                f"step {name!r} is one too many: a job records at most {limit:,} steps "
+                f"{what} is one too many: a job records at most {limit:,} steps "
                 "(setting max_steps); let child jobs do a part of the work"
             )
 

@@ -148,7 +148,7 @@ class JobHttp:
         if known is None:
             response = await self._request(method, url, lane, max_bytes, patience, options)
             if response.is_success:
-                await receipt.keep(answer_of(response, url))
+                await receipt.keep(answer_of(response, url, options))
             return response
         return response_of(known, method, url)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from penstock.errors import ValidationError
-from penstock.model.redact import hidden
+from penstock.model.redact import HIDDEN, hidden
 from penstock.outbound.responses import without_password
 from penstock.ports.receipts import ReceiptAnswer, ReceiptRequest, usage_of
 
@@ -32,13 +32,9 @@ NOT_KEPT = ("set-cookie", "content-encoding", "content-length", "transfer-encodi
 def request_of(method: str, url: str, lane: str, options: Mapping[str, Any]) -> ReceiptRequest:
     """A request, as it is to be known again: without credentials, so that they may change."""
     asked = {name: _plain(options[name]) for name in ASKED if options.get(name) is not None}
-    headers = {
-        str(name).lower(): value for name, value in dict(options.get("headers") or {}).items()
-    }
+    headers = _headers(options)
     asked["headers"] = {
-        name: _plain(value)
-        for name, value in headers.items()
-        if name not in SECRETS and hidden({name: value}) == {name: value}
+        name: _plain(value) for name, value in headers.items() if not _is_secret(name, value)
     }
     body = options.get("json")
     model = body.get("model") if isinstance(body, Mapping) else None
@@ -50,17 +46,18 @@ def request_of(method: str, url: str, lane: str, options: Mapping[str, Any]) -> 
     )
 
 
-def answer_of(response: httpx2.Response, url: str) -> ReceiptAnswer:
-    """A response. Where it came from is kept if that is not where it was asked for."""
+def answer_of(response: httpx2.Response, url: str, options: Mapping[str, Any]) -> ReceiptAnswer:
+    """A response, without credentials of the request that it repeats. Where it came from is kept if
+    that is not where it was asked for."""
     body = response.content
     headers = [
         [name, value]
         for name, value in response.headers.multi_items()
-        if name.lower() not in NOT_KEPT and hidden({name: value}) == {name: value}
+        if name.lower() not in NOT_KEPT and not _is_secret(name.lower(), value)
     ]
     value: dict[str, Any] = {"status": response.status_code, "headers": headers}
     try:
-        value["text"] = body.decode()
+        value["text"] = without_keys(body.decode(), _headers(options))
     except UnicodeDecodeError:
         value["base64"] = base64.b64encode(body).decode()
     here = str(response.request.url)
@@ -81,6 +78,24 @@ def response_of(value: Mapping[str, Any], method: str, url: str) -> httpx2.Respo
         content=body,
         request=httpx2.Request(method, value.get("url", url)),
     )
+
+
+def without_keys(text: str, headers: Mapping[str, str]) -> str:
+    """A text without the credentials that were sent in headers."""
+    for name, value in headers.items():
+        secret = str(value).rpartition(" ")[2]  # behind `Bearer`
+        if secret and _is_secret(name, value):
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _headers(options: Mapping[str, Any]) -> dict[str, str]:
+    headers = dict(options.get("headers") or {})
+    return {str(name).lower(): value for name, value in headers.items()}
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return name in SECRETS or hidden({name: value}) != {name: value}
 
 
 def _json(body: bytes) -> Any:

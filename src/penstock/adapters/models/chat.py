@@ -12,6 +12,7 @@ from penstock.adapters.models.chat_client import ChatServer
 from penstock.errors import CutShort
 from penstock.model.answer import Phase
 from penstock.model.llm import PHASES, LlmConfig, ServedModel
+from penstock.outbound.recorded import without_keys
 from penstock.ports.language_model import Effort, LanguageModel, Message
 from penstock.ports.provider import ProviderContext
 from penstock.ports.receipts import Receipt, ReceiptAnswer, ReceiptRequest, Usage
@@ -138,6 +139,7 @@ class ChatModel:
             pieces.put_nowait(None)
 
     async def _masked(self, text: str) -> str:
+        text = without_keys(text, self._server.headers())
         if self._mask is None:
             return text
         (masked,) = await self._mask([text])
