@@ -11,11 +11,13 @@ from penstock import Job, JobContext, JobState, Penstock
 from penstock.adapters.models.chat import open_models
 from penstock.errors import CutShort
 from penstock.model.answer import Phase
+from penstock.model.lane import LaneConfig
 from penstock.model.llm import LlmConfig, ModelConfig
 from penstock.model.step import Step
 from penstock.types import ReceiptDetails
 from tests.support.counting_server import Answer, CountingServer
-from tests.support.model_server import ANSWER, ModelServer, Reply
+from tests.support.handler_app import FREE
+from tests.support.model_server import ANSWER, ModelServer, Reply, Turn
 from tests.support.phase_models import LANES, QUESTION, phases, streamed
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
@@ -23,11 +25,12 @@ from tests.support.worker_processes import Farm
 SOON = 60.0
 LONG = 600.0
 """A lease that a machine which stands still does not cost a run: requests are counted here."""
+LANES_HERE = {"host:*": FREE, "narrow": LaneConfig(min_interval_seconds=0.0, max_parallel=1)}
 
 
 @pytest.fixture
 async def app(farm: Farm) -> AsyncIterator[Penstock]:
-    async with farm.bare(lease_seconds=LONG, lanes=LANES | {"host:*": LANES["api"]}) as app:
+    async with farm.bare(lease_seconds=LONG, lanes=LANES | LANES_HERE) as app:
         yield app
 
 
@@ -441,7 +444,11 @@ async def test_a_streamed_answer_that_was_cut_short_is_so_from_its_receipt(
 async def test_what_broke_off_or_is_no_answer_leaves_no_receipt(
     app: Penstock, model: ModelServer
 ) -> None:
-    replies = [Reply("one two three", cut_after=1), Reply(raw=b"nonsense"), "one two three"]
+    replies: list[Turn] = [
+        Reply("one two three", cut_after=1),
+        Reply(raw=b"nonsense"),
+        "one two three",
+    ]
     model.script[ANSWER] = replies
 
     @app.job("work", max_retries=5)
@@ -473,3 +480,34 @@ async def test_what_a_model_says_is_masked_before_it_is_recorded(
     masked = '{"to": "[EMAIL]", "said": "\\u0022 \\\\u0040"}'
     assert job.result == masked
     assert [step.result for step in await app.steps(job.id)] == [{"text": masked}]
+
+
+async def test_a_job_that_a_busy_lane_releases_goes_on_where_it_was(
+    app: Penstock, server: CountingServer
+) -> None:
+    busy, free = asyncio.Event(), asyncio.Event()
+
+    @app.job("holder")
+    async def holder(ctx: JobContext) -> None:
+        async with ctx.lanes.permit("narrow"):
+            busy.set()
+            await free.wait()
+
+    @app.job("work")
+    async def work(ctx: JobContext) -> int:
+        await ctx.http.get(server.url("/a"), lane="api", record=True)
+        await ctx.http.get(server.url("/b"), lane="narrow", record=True, patience=0.0)
+        return ctx.attempt
+
+    async def released() -> bool:
+        return (await app.get(job.id)).releases > 0
+
+    async with app.running():
+        await app.enqueue("holder")
+        await busy.wait()
+        job = await app.enqueue("work")
+        await until(released, "it is released")
+        free.set()
+        done = await app.wait(job.id, timeout=SOON)
+    assert (done.state, done.result) == (JobState.COMPLETED, 1)
+    assert (len(server.at("/a")), len(server.at("/b"))) == (1, 1)
