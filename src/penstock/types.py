@@ -20,6 +20,7 @@ from penstock.ports.blobs import Blob
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import FeedEntry, Stopped
+from penstock.ports.receipts import Receipt, ReceiptAnswer, ReceiptRequest, Receipts, Usage
 from penstock.research.service import Research
 from penstock.retrieval.search import SearchResult
 from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
@@ -53,7 +54,11 @@ __all__ = [
     "PeriodicKind",
     "ProcessInfo",
     "Queued",
+    "Receipt",
+    "ReceiptAnswer",
     "ReceiptDetails",
+    "ReceiptRequest",
+    "Receipts",
     "Research",
     "ResearchTask",
     "Resumed",
@@ -65,4 +70,5 @@ __all__ = [
     "StoredChunk",
     "TaskLine",
     "TaskView",
+    "Usage",
 ]

@@ -27,7 +27,7 @@ from penstock.ports.steps import StepRow
 
 
 class RecordBook(Protocol):
-    """What the steps of a run share with its receipts."""
+    """The limits and the lease of a run's records, which steps and receipts share."""
 
     async def ready(self, name: str) -> None:
         """Load what earlier runs have recorded. An error where this run cannot record any more."""

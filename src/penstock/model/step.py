@@ -15,7 +15,7 @@ StepKind = Literal["step", "wait", "receipt"]
 
 @dataclass(slots=True, frozen=True)
 class ReceiptDetails:
-    """What a receipt tells of its call. None: it was not told."""
+    """Figures of the call behind a receipt. None: it was not told."""
 
     model: str | None = None
     parameters: dict[str, Any] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Usage(NamedTuple):
-    """What an answer says of its cost; None: it does not say."""
+    """The cost of an answer, as it names it; None: it does not."""
 
     tokens_in: int | None = None
     tokens_out: int | None = None
