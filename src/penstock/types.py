@@ -13,13 +13,14 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
 from penstock.model.research import ResearchTask
-from penstock.model.step import Step
+from penstock.model.step import ReceiptDetails, Step
 from penstock.outbound.fetch import JobFetch
 from penstock.outbound.http import JobHttp
 from penstock.ports.blobs import Blob
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import FeedEntry, Stopped
+from penstock.ports.receipts import Receipt, ReceiptAnswer, ReceiptRequest, Receipts, Usage
 from penstock.research.service import Research
 from penstock.retrieval.search import SearchResult
 from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
@@ -53,6 +54,11 @@ __all__ = [
     "PeriodicKind",
     "ProcessInfo",
     "Queued",
+    "Receipt",
+    "ReceiptAnswer",
+    "ReceiptDetails",
+    "ReceiptRequest",
+    "Receipts",
     "Research",
     "ResearchTask",
     "Resumed",
@@ -64,4 +70,5 @@ __all__ = [
     "StoredChunk",
     "TaskLine",
     "TaskView",
+    "Usage",
 ]

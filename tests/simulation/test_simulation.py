@@ -7,12 +7,15 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
 from benchmarks import simulation as kept
 from benchmarks.simulation import PlantedBug
-from penstock import Job, JobContext, Penstock
+from penstock import Job, JobContext, Penstock, runtime
+from penstock.engine.receipts import RunReceipts
 from penstock.errors import ConfigError
 from penstock.testing import SimulationFailed, simulate
 from tests.simulation.planted_bugs import BUGS, SERVER_BUGS, found
@@ -173,3 +176,53 @@ def test_simulation_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> No
     simulate(_charging(safe=True)[0], nothing, seeds=60)
     gc.collect()
     assert left == []
+
+
+def _asking() -> Penstock:
+    """An app whose jobs ask a service, and leave receipts."""
+    lane = {"min_interval_seconds": 0.01, "max_parallel": 4, "timeout_seconds": 2.0}
+    lane |= {"breaker_first_seconds": 0.5, "breaker_cap_seconds": 4.0}
+    asking = Penstock(
+        "sqlite:///simulated.db", lease_seconds=3.0, retry_base_seconds=0.1, lanes={"api": lane}
+    )
+
+    @asking.job("ask", lane="api", max_retries=20)
+    async def ask(ctx: JobContext) -> int:
+        same = [ctx.http.get("http://api.example/same", record=True) for _ in range(2)]
+        # What is no JSON fails here, before the next record: so it is asked anew.
+        told = {answer.json()["number"] for answer in await asyncio.gather(*same)}
+        await ctx.sleep(1.5)
+        other = await ctx.http.get("http://api.example/other", record=True)
+        await asyncio.sleep(0.1)  # here a crash repeats no request
+        told.add(other.json()["number"])
+        if ctx.attempt == 1:
+            raise ValueError("not yet")
+        return len(told)
+
+    return asking
+
+
+async def _ask(app: Penstock) -> None:
+    for job in [await app.enqueue("ask", key=str(n)) for n in range(4)]:
+        await app.wait(job.id)
+
+
+def _answer(request: httpx2.Request) -> httpx2.Response:
+    return httpx2.Response(200, json={"number": runtime.random_bytes(8).hex()})
+
+
+def _each_is_answered(jobs: list[Job]) -> None:
+    """An answer that is no JSON does not come back for ever, and nobody gets another's."""
+    assert {(job.state, job.result) for job in jobs} == {("completed", 3)}
+
+
+@pytest.mark.parametrize("server", [False, True], ids=["file", "server"])
+def test_what_was_answered_is_asked_again_only_after_a_failure(server: bool) -> None:
+    options: dict[str, Any] = {"respond": _answer, "check": _each_is_answered, "server": server}
+    simulate(_asking(), _ask, seeds=40, **options)
+
+
+def test_receipts_that_are_not_taken_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunReceipts, "take", lambda *_: None)
+    with pytest.raises(SimulationFailed, match="was recorded, and done again"):
+        simulate(_asking(), _ask, seeds=40, respond=_answer)

@@ -54,7 +54,7 @@ class LocalLibrarian:
     async def search(self, asking: ProviderContext, errand: Errand) -> AsyncGenerator[Round, None]:
         gathered, number = Gathered(errand.found), errand.rounds_done
         queries = errand.plan.queries
-        asked = {*queries, *(one.query for one in errand.found)}
+        asked = {*queries, *errand.asked, *(one.query for one in errand.found)}
         missing: tuple[str, ...] = ()
         while queries and number < MAX_ROUNDS and self._now() < errand.ends_at:
             number += 1

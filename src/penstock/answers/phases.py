@@ -174,6 +174,7 @@ class Phases:
             collections=answer.collections,
             found=answer.evidence,
             rounds_done=len(answer.rounds),
+            asked=tuple(query for one in answer.rounds for query in one.queries),
         )
         await self._tell_searching(answer, len(answer.rounds) + 1, following)
         async with aclosing(librarian.search(ctx, errand)) as rounds:

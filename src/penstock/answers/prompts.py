@@ -7,8 +7,8 @@ search for, and a text.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -87,13 +87,15 @@ def again(messages: Sequence[Message], said: str) -> list[Message]:
 
 
 def fenced(evidence: Sequence[Evidence]) -> str:
-    """Format passages as data. Content cannot break out of a line of JSON, and the delimiter is
-    random."""
-    mark = secrets.token_hex(8)
+    """Format passages as data. Content cannot break out of a line of JSON, and the delimiter is a
+    hash of all of it, so nobody can put it into a passage; in a rerun the prompt is the same."""
     lines = [
         json.dumps({"number": one.number, "title": one.title, "text": one.text}, ensure_ascii=False)
         for one in evidence
     ]
+    mark = hashlib.blake2b(
+        "\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=16
+    ).hexdigest()
     return "\n".join([f"<<<DATA {mark}", *lines, f"DATA {mark}>>>"])
 
 

@@ -26,7 +26,7 @@ from penstock.research.service import Research
 
 def local_librarian(queue: JobQueue, documents: Documents, config: Config) -> LocalLibrarian:
     """Build the librarian of this process, even if answers use a remote one."""
-    model = open_models(config.llm).get(Phase.SEARCH)
+    model = open_models(config.llm, documents.mask).get(Phase.SEARCH)
     return LocalLibrarian(documents, model, queue.now, config.answers.evidence_tokens)
 
 
@@ -54,7 +54,7 @@ def build_answers(
 ) -> Answers:
     """Build the answers of an app and register the jobs that serve them."""
     settings = config.answers
-    models = open_models(config.llm)
+    models = open_models(config.llm, documents.mask)
     tokens = settings.evidence_tokens
     tools = AnswerDeps(
         queue=queue,

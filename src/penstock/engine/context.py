@@ -36,7 +36,7 @@ from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.engine.step_recorder import StepRecorder
-from penstock.errors import PenstockError, RunLater
+from penstock.errors import NOT_ATTEMPTS, PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_payload
@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # loaded by the first run that needs them: many jobs have no 
     from penstock.engine.waits import RunWaits
     from penstock.outbound.fetch import JobFetch
     from penstock.outbound.http import JobHttp
+    from penstock.ports.receipts import Receipts
 
 T = TypeVar("T")
 State = TypeVar("State", default=Any)
@@ -177,7 +178,19 @@ class JobContext(Generic[State]):
     @property
     def http(self) -> JobHttp:
         """HTTP client that takes a permit for each request, and observes this job's deadline."""
-        return self._services.requests.http(self._run)
+        return self._services.requests.http(self._run, lambda: self.receipts)
+
+    @property
+    def receipts(self) -> Receipts:
+        """What calls of this job were answered, for a rerun to take. For clients of services;
+        `ctx.http` has `record=True`."""
+        return self._run_steps().receipts
+
+    async def attempt_failed(self, error: Exception) -> None:
+        """The engine's own: the handler has raised. What it was answered since the last record is
+        asked anew by the next run."""
+        if self._steps is not None and not isinstance(error, NOT_ATTEMPTS):
+            await self._steps.receipts.make_void()
 
     @property
     def fetch(self) -> JobFetch:

@@ -16,6 +16,7 @@ from penstock.engine.permit_queue import PermitHolder
 from penstock.engine.permits import PermitBroker
 from penstock.errors import DeadlineExceeded, PenstockError
 from penstock.outbound.client import HttpClient
+from penstock.ports.receipts import NoReceipts, Receipts
 
 if TYPE_CHECKING:
     from penstock.outbound.http import JobHttp
@@ -49,6 +50,11 @@ class RequestScope:
         from penstock.outbound.http import JobHttp  # here, because many processes make no requests
 
         return JobHttp(self._client.get, self, self.lanes, trace_hosts=self._client.trace_hosts)
+
+    @property
+    def receipts(self) -> Receipts:
+        """None: nothing runs a request again."""
+        return NoReceipts()
 
     def left(self) -> float:
         return self.deadline - self._now()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.outbound.client import HttpClient
     from penstock.outbound.fetch import JobFetch
     from penstock.outbound.http import JobHttp
+    from penstock.ports.receipts import OpenReceipts
 
 T = TypeVar("T")
 
@@ -69,14 +70,15 @@ class Requests:
 
         return JobLanes(self.permits, run, self.parking)
 
-    def http(self, run: Run) -> JobHttp:
+    def http(self, run: Run, receipts: OpenReceipts) -> JobHttp:
         """See `JobContext.http`."""
         from penstock.engine.job_lanes import LanesAgain
         from penstock.outbound.http import JobHttp
 
         lanes, again = self.lanes(run), LanesAgain(self.permits, run, self.parking)
         client = self.client
-        return JobHttp(client.get, run, lanes, trace_hosts=client.trace_hosts, again=again)
+        hosts = client.trace_hosts
+        return JobHttp(client.get, run, lanes, trace_hosts=hosts, again=again, receipts=receipts)
 
     def fetch(self, run: Run) -> JobFetch:
         """See `JobContext.fetch`."""

@@ -10,7 +10,7 @@ from penstock.engine.run import Run
 from penstock.errors import QueueUnavailable
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue, StepWrite
-from penstock.ports.steps import StepRow
+from penstock.ports.steps import RECEIPT_SECRET, StepRow
 
 MOST_TOGETHER = 100
 MOST_BYTES = 4 * 1024 * 1024
@@ -37,6 +37,13 @@ class StepRecorder:
         self._queue = queue
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
+        self._secret: bytes | None = None
+
+    async def secret(self) -> bytes:
+        """What requests are hashed with."""
+        if self._secret is None:
+            self._secret = await self._queue.secret(RECEIPT_SECRET)
+        return self._secret
 
     async def load(self, run: Run) -> list[StepRow]:
         """What earlier runs of the job have recorded."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.engine.handlers import Handler
 from penstock.engine.job_lanes import JobLanes
+from penstock.engine.receipts import RunReceipts
 from penstock.engine.retry import retry_delay
 from penstock.engine.run import Interrupt, Run
 from penstock.engine.step_call import (
@@ -22,11 +23,9 @@ from penstock.engine.step_call import (
 )
 from penstock.engine.step_recorder import StepRecorder
 from penstock.errors import (
-    LaneBusy,
+    NOT_ATTEMPTS,
     LeaseLost,
-    QueueError,
     ResultTooLarge,
-    RunLater,
     StepLimit,
     StepMismatch,
     SuspensionSwallowed,
@@ -36,9 +35,6 @@ from penstock.model.payload import encode_step
 from penstock.model.step import STEP_RESULT_LIMIT, step_key
 from penstock.ports.steps import WAIT_HASH, StepRow
 from penstock.telemetry import tracing
-
-NOT_ATTEMPTS = (LaneBusy, RunLater, QueueError, LeaseLost)
-"""Errors that say nothing of the step: it was not tried, or what came of it is not known."""
 
 
 class RunSteps:
@@ -64,6 +60,7 @@ class RunSteps:
         # The first claim of a job has token 1. Nobody can have recorded anything before it.
         self._loaded = run.lease.token == 1
         self._loading: asyncio.Task[None] | None = None
+        self.receipts = RunReceipts(run, handler.version, recorder, self)
 
     def begin(
         self,
@@ -100,8 +97,9 @@ class RunSteps:
     async def waiting(self, name: str) -> AsyncIterator[None]:
         """For as long as a wait lasts; what is known of it has been loaded."""
         try:
-            await self._ready(name)
+            await self.ready(name)
             yield
+            self.receipts.settled(current_key.get())
         finally:
             self._open -= 1
 
@@ -122,12 +120,14 @@ class RunSteps:
     async def run(self, call: StepCall, invoke: Invoke) -> Any:
         """What the step came to: from its record, else by calling its function."""
         try:
-            await self._ready(call.name)
-            return await self._step(call, invoke)
+            await self.ready(call.name)
+            result = await self._step(call, invoke)
+            self.receipts.settled(call.key, current_key.get())
+            return result
         finally:
             self._open -= 1
 
-    async def _ready(self, name: str) -> None:
+    async def ready(self, name: str) -> None:
         """Load what earlier runs have recorded. An error where this run cannot record any more."""
         if self._run.suspended is not None:
             raise SuspensionSwallowed
@@ -154,13 +154,31 @@ class RunSteps:
 
     def _count(self, key: str, name: str) -> None:
         """StepLimit if it would be one step too many."""
+        self.check_room(key, f"step {name!r}")
+        self.add_key(key)
+
+    def check_room(self, key: str, what: str) -> None:
+        """See `RecordBook`."""
         limit = self._recorder.settings.max_steps
         if key not in self._keys and len(self._keys) >= limit:
             raise StepLimit(
-                f"step {name!r} is one too many: a job records at most {limit:,} steps "
+                f"{what} is one too many: a job records at most {limit:,} steps "
                 "(setting max_steps); let child jobs do a part of the work"
             )
+
+    def add_key(self, key: str) -> None:
+        """See `RecordBook`."""
         self._keys.add(key)
+
+    def add_bytes(self, size: int) -> bool:
+        """See `RecordBook`."""
+        room = self._bytes + size <= self._recorder.settings.max_steps_bytes
+        self._bytes += size if room else 0
+        return room
+
+    def working(self, change: int) -> None:
+        """See `RecordBook`."""
+        self._open += change
 
     async def _load(self, name: str) -> None:
         """Read the records of earlier runs, once for all steps that wait for it."""
@@ -175,9 +193,11 @@ class RunSteps:
             old = [row.key for row in rows if row.version != version]
             if old and not await run.member.drop_steps(run.lease, old):
                 raise LeaseLost(run.lease.id, name)
-            self._known = {row.key: row for row in rows if row.version == version}
-            self._keys.update(self._known)
-            self._bytes = sum(_size(row) for row in self._known.values())
+            rows = [row for row in rows if row.version == version]
+            self._known = {row.key: row for row in rows if row.details is None}
+            self.receipts.load([row for row in rows if row.details is not None])
+            self._keys.update(row.key for row in rows)
+            self._bytes = sum(map(_size, rows))
             self._loaded = True
         finally:
             self._loading = None
@@ -209,6 +229,7 @@ class RunSteps:
                     await self.write(row._replace(attempts=attempts - 1))
                 raise
             except Exception as error:
+                await self.receipts.make_void(call.key)
                 if not call.counted:
                     await self.write(row)
                 if attempts >= last or is_permanent(error, self._handler.permanent):

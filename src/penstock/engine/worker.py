@@ -180,17 +180,21 @@ class Worker:
         settlement: Settlement | None = None
         try:
             arguments = handler.arguments.parse(lease.payload)
-            if handler.is_async:
-                result = await handler.function(context, **arguments)
-            else:
-                function = partial(handler.function, context, **arguments)
-                thread = ThreadCall(handler.kind, function)
-                result, error = await thread.result
-                if error is not None:
-                    raise error
-            if run.suspended is not None:
-                raise SuspensionSwallowed
-            settlement = _completed(run, result)
+            try:
+                if handler.is_async:
+                    result = await handler.function(context, **arguments)
+                else:
+                    function = partial(handler.function, context, **arguments)
+                    thread = ThreadCall(handler.kind, function)
+                    result, error = await thread.result
+                    if error is not None:
+                        raise error
+                if run.suspended is not None:
+                    raise SuspensionSwallowed
+                settlement = _completed(run, result)
+            except Exception as error:
+                await context.attempt_failed(error)
+                raise
             since = parts.loop_watch.blocked_since(run)
             if since is not None and since < run.deadline <= run.member.now():
                 # The watchdog was blocked like everybody else. Only the run's own doing counts:

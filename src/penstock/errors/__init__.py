@@ -508,6 +508,10 @@ class Suspended(BaseException):
         self.signal = signal
 
 
+NOT_ATTEMPTS = (LaneBusy, RunLater, QueueError, LeaseLost)
+"""Errors that say nothing of what was tried: it was not, or what came of it is not known."""
+
+
 def is_permanent(error: BaseException, permanent: tuple[type[BaseException], ...] = ()) -> bool:
     """Whether retrying after `error` is pointless: marked so by its class or by the handler."""
     try:

@@ -27,6 +27,7 @@ def check_errand(errand: Errand) -> None:
         raise ValidationError("the question is empty")
     _texts("the errand", (errand.tenant, errand.question, errand.plan.enough))
     _list("queries", errand.plan.queries)
+    _list("queries", errand.asked)
     if errand.collections is not None:
         _list("collections", errand.collections)
     if not 0 <= errand.rounds_done <= MAX_ROUNDS:
@@ -90,6 +91,7 @@ def errand_of(message: pb.Errand, ends_at: float) -> Errand:
         collections=collections,
         found=tuple(map(_evidence_of, message.found)),
         rounds_done=message.rounds_done,
+        asked=tuple(message.asked),
     )
     check_errand(errand)
     return errand
@@ -133,6 +135,7 @@ def _errand_message(errand: Errand) -> pb.Errand:
         collections=None if names is None else pb.Collections(names=names),
         found=map(_evidence_message, errand.found),
         rounds_done=errand.rounds_done,
+        asked=errand.asked,
     )
 
 

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 STEP_RESULT_LIMIT = 1_048_576
 """Bytes of JSON."""
 
 
+StepKind = Literal["step", "wait", "receipt"]
+
+
+@dataclass(slots=True, frozen=True)
+class ReceiptDetails:
+    """Figures of the call behind a receipt. None: it was not told."""
+
+    model: str | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    """From the call to its answer, the wait for the permit included."""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    price: float | None = None
+    """As the answer names it, in the currency of its service."""
+    too_large: bool = False
+    """Its answer was too large to be recorded, and is asked for again."""
+    void: bool = False
+    """Made in an attempt that failed: it is not taken any more."""
+
+
 @dataclass(slots=True, frozen=True)
 class Step:
-    """A step of a job as it is stored."""
+    """A step, a wait or a receipt of a job as it is stored."""
 
     name: str
     occurrence: int
@@ -29,6 +50,9 @@ class Step:
     finished_at: float | None
     """When its result was recorded; None: it has none yet."""
     result: Any = None
+    kind: StepKind = "step"
+    receipt: ReceiptDetails | None = None
+    """Of a receipt, which is named for its lane."""
 
     @property
     def recorded(self) -> bool:
@@ -37,7 +61,7 @@ class Step:
 
     def as_dict(self) -> dict[str, Any]:
         """The step as JSON has it."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return asdict(self)
 
 
 def step_key(name: str, arguments: str, occurrence: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
@@ -18,6 +18,7 @@ from penstock.errors import (
     ValidationError,
 )
 from penstock.lanes.reports import report_of
+from penstock.outbound.recorded import SECRETS, answer_of, request_of, response_of
 from penstock.outbound.responses import (
     BODY_LIMIT,
     body_parts,
@@ -28,6 +29,7 @@ from penstock.outbound.responses import (
 )
 from penstock.outbound.spans import answered, naming, requesting
 from penstock.ports.lanes import ErrorReports
+from penstock.ports.receipts import OpenReceipts, Receipt
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,14 +47,6 @@ MOMENT = 0.001
 HOPS = 10
 REDIRECTS = (301, 302, 303, 307, 308)
 BRIEF = (502, 503, 504)
-SECRETS = (
-    "authorization",
-    "cookie",
-    "proxy-authorization",
-    "x-api-key",
-    "crossref-plus-api-token",
-)
-"""Headers that are sent only to the host that the caller named."""
 
 
 class RequestOwner(Protocol):
@@ -81,6 +75,10 @@ class JobHttp:
     Errors are raised as what they mean: Unavailable, RateLimited, AuthenticationError, or
     HttpError for other 4xx, which is not retried. With `again` a request that is answered 429 is
     made again under a permit of that, up to RATE_LIMITED_TRIES times in all.
+
+    With `record=True` the answer is recorded with the job: where it is run again after a kill or a
+    release, an equal request takes it from there, without a permit. What is recorded is the answer
+    as it came, but for cookies and what else looks like credentials in its headers.
     """
 
     def __init__(
@@ -92,11 +90,13 @@ class JobHttp:
         probed: bool = True,
         trace_hosts: frozenset[str] = frozenset(),
         again: ProviderLanes | None = None,
+        receipts: OpenReceipts | None = None,
     ) -> None:
         self._client = client
         self._run = run
         self._lanes = lanes
         self._again = again
+        self._receipts = receipts
         self._trace_hosts = trace_hosts
         """Hosts that receive the trace context."""
         self._probed = probed
@@ -107,13 +107,13 @@ class JobHttp:
         """Lane reports about its errors."""
         return self._lanes.reports
 
-    async def get(self, url: str, **options: Any) -> httpx2.Response:
-        return await self.request("GET", url, **options)
+    def get(self, url: str, **options: Any) -> Coroutine[Any, Any, httpx2.Response]:
+        return self.request("GET", url, **options)
 
-    async def post(self, url: str, **options: Any) -> httpx2.Response:
-        return await self.request("POST", url, **options)
+    def post(self, url: str, **options: Any) -> Coroutine[Any, Any, httpx2.Response]:
+        return self.request("POST", url, **options)
 
-    async def request(
+    def request(
         self,
         method: str,
         url: str,
@@ -121,11 +121,46 @@ class JobHttp:
         lane: str | None = None,
         max_bytes: int = BODY_LIMIT,
         patience: float | None = None,
+        record: bool = False,
         **options: Any,
-    ) -> httpx2.Response:
+    ) -> Coroutine[Any, Any, httpx2.Response]:
         """Send a request and read the response. Reads are retried briefly, writes never. Waits for
-        each permit until the deadline, or for `patience` seconds; then raises LaneBusy."""
+        each permit until the deadline, or for `patience` seconds; then raises LaneBusy. `record`:
+        leave a receipt, or take the answer from it."""
         method = method.upper()
+        if not record or self._receipts is None:
+            return self._request(method, url, lane, max_bytes, patience, options)
+        name = lane or self._run.lane or host_lane(_host(url))
+        receipt = self._receipts().begin(request_of(method, url, name, options))
+        return self._recorded(receipt, method, url, lane, max_bytes, patience, options)
+
+    async def _recorded(
+        self,
+        receipt: Receipt,
+        method: str,
+        url: str,
+        lane: str | None,
+        max_bytes: int,
+        patience: float | None,
+        options: dict[str, Any],
+    ) -> httpx2.Response:
+        known = await receipt.found()
+        if known is None:
+            response = await self._request(method, url, lane, max_bytes, patience, options)
+            if response.is_success:
+                await receipt.keep(answer_of(response, url, options))
+            return response
+        return response_of(known, method, url)
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        lane: str | None,
+        max_bytes: int,
+        patience: float | None,
+        options: dict[str, Any],
+    ) -> httpx2.Response:
         tries = READ_TRIES if method in ("GET", "HEAD") else 1
         for attempt in range(1, tries + 1):
             try:

@@ -37,6 +37,8 @@ class Errand:
     found: tuple[Evidence, ...] = ()
     """By an earlier run, numbered."""
     rounds_done: int = 0
+    asked: tuple[str, ...] = ()
+    """Queries of those rounds, also such as found nothing."""
 
 
 class Librarian(Protocol):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.model.finding import FindingsPage
 from penstock.ports.lanes import ErrorReports
+from penstock.ports.receipts import Receipts
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,6 +24,7 @@ class Http(Protocol):
         lane: str | None = None,
         max_bytes: int = ...,
         patience: float | None = ...,
+        record: bool = ...,
         **options: Any,
     ) -> httpx2.Response: ...
 
@@ -33,6 +35,7 @@ class Http(Protocol):
         lane: str | None = None,
         max_bytes: int = ...,
         patience: float | None = ...,
+        record: bool = ...,
         **options: Any,
     ) -> httpx2.Response: ...
 
@@ -68,6 +71,9 @@ class ProviderContext(Protocol):
 
     @property
     def lanes(self) -> ProviderLanes: ...
+
+    @property
+    def receipts(self) -> Receipts: ...
 
     @property
     def tenant(self) -> str: ...

@@ -441,7 +441,11 @@ class JobQueue(OperableQueue, Protocol):
         ...
 
     async def steps(self, job_id: str) -> list[StepRow]:
-        """The steps of a job, in the order in which they were begun."""
+        """The steps and receipts of a job, in the order in which they were begun."""
+        ...
+
+    async def secret(self, name: str) -> bytes:
+        """A random value that all processes of this queue share, made by the first that asks."""
         ...
 
     async def discard(self, where: JobFilter) -> list[str]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from penstock.model.job import Job
 from penstock.model.payload import read_json
-from penstock.model.step import Step, short_hash
+from penstock.model.step import ReceiptDetails, Step, StepKind, short_hash
 
 
 class StepRow(NamedTuple):
@@ -24,6 +24,13 @@ class StepRow(NamedTuple):
     finished_at: float | None = None
     result: str | None = None
     """JSON text."""
+    details: str | None = None
+    """Of a receipt, JSON text: `ReceiptDetails` without what is None."""
+
+
+SECRET_BYTES = 32
+RECEIPT_SECRET = "receipts"  # noqa: S105 (its name)
+"""Name of the secret that requests are hashed with."""
 
 
 SIGNAL_LIMIT = 10_000
@@ -105,4 +112,12 @@ def shown(row: StepRow) -> Step:
         row.started_at,
         row.finished_at,
         None if row.result is None else read_json(row.result),
+        _kind(row),
+        None if row.details is None else ReceiptDetails(**read_json(row.details)),
     )
+
+
+def _kind(row: StepRow) -> StepKind:
+    if row.details is not None:
+        return "receipt"
+    return "wait" if row.arguments in (WAIT_HASH, END_HASH) else "step"

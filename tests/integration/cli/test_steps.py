@@ -4,6 +4,7 @@ import pytest
 
 from penstock import JobContext, Penstock
 from tests.support.cli import Cli
+from tests.support.counting_server import CountingServer, as_json
 from tests.support.waiting import until
 
 
@@ -57,6 +58,41 @@ def test_show_as_json_has_the_steps_where_they_are_asked_for(cli: Cli, dead: str
     assert steps[0]["result"] == {"next": "read", "api_key": "geheim"}
     assert steps[2]["finished_at"] is None
     assert "steps" not in cli("jobs", "show", dead, "--json").json
+
+
+async def asking_job(app: Penstock, url: str) -> str:
+    """A job that was answered twice, the first time in vain."""
+
+    @app.job("ask", max_retries=1)
+    async def handler(ctx: JobContext) -> None:
+        await ctx.http.post(url, json={"model": "small"}, record=True)
+        if ctx.attempt == 1:
+            raise ValueError("no use")
+
+    async with app.running():
+        job = await app.enqueue("ask")
+        await app.wait(job.id, timeout=60)
+    return job.id
+
+
+def test_show_lists_receipts_with_what_they_tell(cli: Cli, server: CountingServer) -> None:
+    usage = {"prompt_tokens": 1200, "completion_tokens": 7, "cost": 0.25}
+    server.answers["/"] = as_json({"said": "yes", "usage": usage})
+    app = Penstock(cli.url, durable=False, retry_base_seconds=0.01)
+    job_id = cli.call(asking_job(app, server.url("/")), app)
+
+    _, _, table = cli("jobs", "show", job_id, "--steps").out.rpartition("STEP")
+    void, good = table.splitlines()[1:]
+    assert "void receipt, small, 1,200 in 7 out tokens, price 0.25" in void
+    assert " receipt, small" in good
+    assert "void" not in good
+    void, good = cli("jobs", "show", job_id, "--steps", "--json").json["steps"]
+    assert (void["kind"], void["receipt"]["void"], good["receipt"]["void"]) == (
+        "receipt",
+        True,
+        False,
+    )
+    assert good["receipt"]["price"] == 0.25
 
 
 async def waiting_job(app: Penstock) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ import pytest
 
 from penstock import JobState, Penstock
 from penstock.adapters.sqlite.transaction import sql
+from penstock.documents.embed_batches import MAX_TEXTS
 from penstock.documents.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter
@@ -292,3 +294,37 @@ async def test_no_job_of_a_document_under_way_is_taken_for_lost(shelf: Shelf) ->
         await completed(app, "a")
         assert (await app.wait(job.id, SOON)).state is JobState.COMPLETED
         assert len(await app.jobs(kind=PARSE)) == 1
+
+
+THOUSAND = 1000
+LONG_TEXT = "\n\n".join(
+    f"Section {n}. " + " ".join(f"word{n}x{m} stands here" for m in range(12))
+    for n in range(THOUSAND)
+)
+"""A chunk for each section, or more."""
+NINE_TENTHS = 900
+
+
+async def test_killed_at_nine_tenths_of_a_thousand_chunks_one_batch_is_embedded_again_at_most(
+    shelf: Shelf, embedder: EmbedderServer
+) -> None:
+    shelf.farm.settings["lanes"] = {"embedder": {**LANE, "timeout_seconds": 600.0}}
+    async with shelf.farm.app("documents") as app:
+        await app.documents.add(LONG_TEXT.encode(), id="long")
+        worker = await shelf.farm.start("documents")
+        held = threading.Event()
+
+        async def stored() -> bool:
+            if len(embedder.received) > NINE_TENTHS and embedder.gate is None:
+                embedder.gate = held  # what is asked from here on is not answered
+            return embedder.gate is not None and await shelf.count("vectors") >= NINE_TENTHS
+
+        await until(stored, "nine tenths of it", 4 * SOON)
+        await worker.kill()
+        embedder.gate = None
+        held.set()
+        await shelf.farm.start("documents")
+        await completed(app, "long")
+        made = await shelf.count("vectors")
+    assert made >= THOUSAND
+    assert made <= len(embedder.received) <= made + MAX_TEXTS

@@ -1,6 +1,7 @@
 """The embedder is replaced: the old model serves until every text has a vector of the new one."""
 
 import signal
+import threading
 
 import pytest
 
@@ -93,6 +94,39 @@ async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
     made = vectors(filled)[NEW]
     assert made > 2 * MAX_TEXTS
     assert made <= len(asked) <= made + MAX_TEXTS
+
+
+async def test_killed_at_nine_tenths_of_a_thousand_texts_one_batch_is_embedded_again_at_most(
+    filled: Shelf,
+) -> None:
+    embedder, held = filled.embedder, threading.Event()
+    old = filled.farm.settings["config_file"]
+    filled.farm.settings["config_file"] = embedder.config(filled.farm.folder)
+    async with filled.running() as app:
+        text = "\n\n".join(f"Chapter {n}. " + f"term{n} stands here " * 10 for n in range(900))
+        await app.documents.add(text.encode(), id="longer")
+        await completed(app, "longer")
+    filled.farm.settings["config_file"] = old
+    total = vectors(filled)[MODEL]
+    assert total >= 1000
+    worker = await filled.farm.start("documents")
+
+    def stored() -> bool:
+        new = [model for _, model in embedder.asked if model == NEW_NAME]
+        if len(new) > 0.9 * total and embedder.gate is None:
+            embedder.gate = held  # what is asked from here on is not answered
+        return embedder.gate is not None and vectors(filled).get(NEW, 0) >= 0.9 * total - MAX_TEXTS
+
+    await until(stored, "nine tenths of it", 4 * SOON)
+    await worker.kill()
+    embedder.gate = None
+    held.set()
+    async with filled.running() as app:
+        await serves(app, NEW)
+    asked = [text for text, model in embedder.asked if model == NEW_NAME]
+    made = vectors(filled)[NEW]
+    # A text that two tenants have is asked for by each.
+    assert total <= made <= len(asked) <= made + MAX_TEXTS
 
 
 async def test_job_that_was_cancelled_is_done_by_the_next_process(filled: Shelf) -> None:

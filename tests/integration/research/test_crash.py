@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.research.job_ids import PAGE, log_of
+from penstock import JobState
+from penstock.research.job_ids import FIND, PAGE, log_of
 from tests.support.counting_server import Answer
 from tests.support.document_app import Shelf
 from tests.support.embedder import EmbedderServer
-from tests.support.research import SOON, Bureau, ResearchSite, asked, busy_with, finished
+from tests.support.research import FREE, SOON, Bureau, ResearchSite, asked, busy_with, finished
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
@@ -104,3 +106,35 @@ async def test_worker_that_is_stopped_hands_searches_on(bureau: Bureau) -> None:
         assert (view.status, view.progress, view.errors) == ("completed", "4/4", ())
         jobs = await app.jobs(log=log_of(task), limit=1000)
         assert max(job.attempts for job in jobs) == 1
+
+
+async def test_killed_while_pages_are_embedded_no_provider_and_no_page_is_asked_again(
+    bureau: Bureau, embedder: EmbedderServer
+) -> None:
+    site, held = bureau.site, threading.Event()
+    embedder.gate = held
+    async with bureau.idle() as app:
+        task = await asked(app, "q0")
+        worker = await bureau.farm.start("researching")
+
+        async def all_read() -> bool:
+            """All that is asked of the web has been, and is stored."""
+            finds = await app.jobs(log=log_of(task), kind=FIND, limit=1000)
+            ended = [one for one in finds if one.state is JobState.COMPLETED]
+            there = await bureau.shelf.count("documents")
+            return len(ended) == len(FREE) and there == len(site.shelves["q0"])
+
+        await until(all_read, "all pages are there, none is searchable", SOON)
+        await worker.kill()
+        before = [(hit.path, hit.query) for hit in list(site.hits) if hit.path != "/robots.txt"]
+        pages = site.pages_hit()
+        embedder.gate = None
+        held.set()
+        await bureau.farm.start("researching")
+        view = await finished(app, task)
+        await app.drain(SOON)
+    assert (view.status, view.progress, view.errors) == ("completed", "1/1", ())
+    after = [(hit.path, hit.query) for hit in list(site.hits) if hit.path != "/robots.txt"]
+    assert pages
+    assert after[: len(before)] == before
+    assert len(set(after)) == len(after)

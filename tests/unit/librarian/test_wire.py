@@ -68,6 +68,7 @@ ERRANDS = st.builds(
     collections=st.none() | TEXTS,
     found=passages(),
     rounds_done=st.integers(0, 5),
+    asked=TEXTS,
 )
 ROUNDS = st.builds(
     Round,

@@ -12,6 +12,7 @@ from typing import Any
 from penstock.adapters.models.authorization import authorization
 from penstock.errors import CutShort, ModelError, RateLimited, Unavailable
 from penstock.model.llm import ServedModel
+from penstock.ports.receipts import Usage, usage_of
 from penstock.text.normalize import storable
 
 MAX_LINE = 1_000_000
@@ -37,6 +38,10 @@ class ChatServer:
 
     def text(self, body: bytes) -> str:
         """Of a whole answer. CutShort where it ends for want of tokens."""
+        return self.answer(body)[0]
+
+    def answer(self, body: bytes) -> tuple[str, Usage]:
+        """The same, and what it says of its cost."""
         try:
             answer: Any = json.loads(body)
             self._check_error(answer)
@@ -47,23 +52,28 @@ class ChatServer:
         self._check_ending(ending)
         if not text.strip():
             raise self.wrong("an empty answer")
-        return text
+        return text, usage_of(answer)
 
-    async def pieces(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
+    async def pieces(
+        self, parts: AsyncIterator[bytes], told: list[Usage] | None = None
+    ) -> AsyncGenerator[str, None]:
         """Of a streamed answer, as they come. CutShort behind the last one where that ends for
-        want of tokens, Unavailable where it breaks off."""
+        want of tokens, Unavailable where it breaks off. `told` is given what it says of its cost.
+        """
+        told = [] if told is None else told
         begun = spoken = False
         async with aclosing(self._events(parts)) as events:
             async for event in events:
                 if event == DONE:
                     break
                 piece, ending = self._piece(event)
+                _note_usage(event, told)
                 begun = True
                 if piece:
                     spoken = spoken or bool(piece.strip())
                     yield piece
                 if ending is not None:
-                    await _rest(events)
+                    await _rest(events, told)
                     self._check_ending(ending)
                     break
             else:
@@ -126,11 +136,20 @@ class ChatServer:
         return ModelError(f"{self.name} gave {what}")
 
 
-async def _rest(events: AsyncIterator[bytes]) -> None:
+async def _rest(events: AsyncIterator[bytes], told: list[Usage]) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_WORDS):
-            async for _ in events:
-                pass
+            async for event in events:
+                _note_usage(event, told)
+
+
+def _note_usage(event: bytes, told: list[Usage]) -> None:
+    """Some servers say it with the last piece, some in an event of its own behind it."""
+    if b'"usage"' in event:
+        with suppress(ValueError, RecursionError):
+            usage = usage_of(json.loads(event))
+            if usage != Usage():
+                told.append(usage)
 
 
 def _plain(content: Any) -> str:

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.queue_clock import QueueClock
@@ -48,7 +49,7 @@ from penstock.ports.queue import (
     Stopped,
     Topic,
 )
-from penstock.ports.steps import SIGNAL_LIMIT, StepRow, signal_wait
+from penstock.ports.steps import SECRET_BYTES, SIGNAL_LIMIT, StepRow, signal_wait
 
 logger = logging.getLogger("penstock.redis")
 
@@ -260,6 +261,12 @@ class RedisQueue:
                 )
         await self.synced()
         return bool(outcome == "stored")
+
+    async def secret(self, name: str) -> bytes:
+        place = f"{self.connections.address.tag}:secrets"
+        fresh = runtime.random_bytes(SECRET_BYTES).hex()
+        await self.connections.command("HSETNX", place, name, fresh)
+        return bytes.fromhex(await self.connections.command("HGET", place, name))
 
     async def steps(self, job_id: str) -> list[StepRow]:
         return await steps.read(self.connections, job_id)

@@ -48,8 +48,8 @@ async def read(connections: Connections, job_id: str) -> list[StepRow]:
 
 
 def line_of(row: StepRow) -> str:
-    """All of a step but its key and its result."""
-    return json.dumps(row[1:-1])
+    """All of a step but its key and its result, which is put between the others when it is read."""
+    return json.dumps([*row[1:-2], row.details])
 
 
 def _stored(row: StepRow) -> str:
@@ -59,4 +59,5 @@ def _stored(row: StepRow) -> str:
 
 def _read(key: str, value: str) -> StepRow:
     line, newline, result = value.partition("\n")
-    return StepRow._make((key, *json.loads(line), result if newline else None))
+    *known, details = json.loads(line)
+    return StepRow._make((key, *known, result if newline else None, details))

@@ -22,7 +22,7 @@ from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
-from penstock.ports.steps import StepRow
+from penstock.ports.steps import SECRET_BYTES, StepRow
 
 T = TypeVar("T")
 
@@ -114,6 +114,17 @@ class SqlQueue(ABC):
 
     async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
         return await self.change(lambda tx: signals.signal(tx, job_id, name, payload, key))
+
+    async def secret(self, name: str) -> bytes:
+        async def read(tx: Sql) -> Any:
+            return await tx.one("secret", name=name)
+
+        async def make(tx: Sql) -> Any:
+            await tx.execute("make_secret", name=name, value=runtime.random_bytes(SECRET_BYTES))
+            return await read(tx)
+
+        found = await self.look(read) or await self.change(make)
+        return bytes(found["value"])
 
     async def steps(self, job_id: str) -> list[StepRow]:
         rows = await self.look(lambda tx: tx.fetch("steps_of", id=job_id), long=True)

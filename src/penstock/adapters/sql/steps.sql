@@ -2,7 +2,7 @@
 
 -- name: steps_of
 SELECT s.key, s.name, s.arguments, s.occurrence, s.version, s.lane, s.attempts, s.started_at,
-       s.finished_at, s.result
+       s.finished_at, s.result, s.details
 FROM penstock.steps AS s JOIN penstock.jobs AS j ON j.seq = s.job
 WHERE j.id = :id
 ORDER BY s.started_at, s.name, s.occurrence, s.key
@@ -19,3 +19,9 @@ DELETE FROM penstock.steps WHERE job = :seq AND key = ANY (:keys)
 
 -- name: drop_all_steps
 DELETE FROM penstock.steps WHERE job = ANY (:seqs)
+
+-- name: secret
+SELECT value FROM penstock.secrets WHERE name = :name
+
+-- name: make_secret
+INSERT INTO penstock.secrets (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING

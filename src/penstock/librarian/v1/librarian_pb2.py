@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%penstock/librarian/v1/librarian.proto\x12\x15penstock.librarian.v1\"\xd3\x01\n\x06\x45rrand\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12)\n\x04plan\x18\x03 \x01(\x0b\x32\x1b.penstock.librarian.v1.Plan\x12\x37\n\x0b\x63ollections\x18\x04 \x01(\x0b\x32\".penstock.librarian.v1.Collections\x12.\n\x05\x66ound\x18\x05 \x03(\x0b\x32\x1f.penstock.librarian.v1.Evidence\x12\x13\n\x0brounds_done\x18\x06 \x01(\x05\"\'\n\x04Plan\x12\x0f\n\x07queries\x18\x01 \x03(\t\x12\x0e\n\x06\x65nough\x18\x02 \x01(\t\"\x1c\n\x0b\x43ollections\x12\r\n\x05names\x18\x01 \x03(\t\"\xf2\x01\n\x08\x45vidence\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x10\n\x08\x64ocument\x18\x03 \x01(\t\x12\r\n\x05title\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12\r\n\x05\x63hunk\x18\x06 \x01(\x05\x12\r\n\x05start\x18\x07 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x03\x12+\n\x05pages\x18\t \x01(\x0b\x32\x1c.penstock.librarian.v1.Pages\x12\x0c\n\x04text\x18\n \x01(\t\x12\r\n\x05score\x18\x0b \x01(\x01\x12\r\n\x05query\x18\x0c \x01(\t\x12\r\n\x05round\x18\r \x01(\x05\"4\n\x05Pages\x12\r\n\x05\x66irst\x18\x01 \x01(\x05\x12\x0c\n\x04last\x18\x02 \x01(\x05\x12\x0e\n\x06starts\x18\x03 \x03(\x03\"\x98\x01\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x0f\n\x07queries\x18\x02 \x03(\t\x12\x31\n\x08\x65vidence\x18\x03 \x03(\x0b\x32\x1f.penstock.librarian.v1.Evidence\x12\x0f\n\x07missing\x18\x04 \x03(\t\x12\x0e\n\x06\x65nough\x18\x05 \x01(\x08\x12\x0c\n\x04note\x18\x06 \x01(\t\x12\x0c\n\x04next\x18\x07 \x03(\t\"\xe0\x01\n\x07Trouble\x12\x31\n\x04kind\x18\x01 \x01(\x0e\x32#.penstock.librarian.v1.Trouble.Kind\x12\x0c\n\x04lane\x18\x02 \x01(\t\x12\x14\n\x07seconds\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x0b\n\x03why\x18\x04 \x01(\t\"e\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\r\n\tLANE_BUSY\x10\x01\x12\x0f\n\x0bUNAVAILABLE\x10\x02\x12\x10\n\x0cRATE_LIMITED\x10\x03\x12\x0b\n\x07REFUSED\x10\x04\x12\x08\n\x04\x46ULL\x10\x05\x42\n\n\x08_seconds2T\n\tLibrarian\x12G\n\x06Search\x12\x1d.penstock.librarian.v1.Errand\x1a\x1c.penstock.librarian.v1.Round0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%penstock/librarian/v1/librarian.proto\x12\x15penstock.librarian.v1\"\xe2\x01\n\x06\x45rrand\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12)\n\x04plan\x18\x03 \x01(\x0b\x32\x1b.penstock.librarian.v1.Plan\x12\x37\n\x0b\x63ollections\x18\x04 \x01(\x0b\x32\".penstock.librarian.v1.Collections\x12.\n\x05\x66ound\x18\x05 \x03(\x0b\x32\x1f.penstock.librarian.v1.Evidence\x12\x13\n\x0brounds_done\x18\x06 \x01(\x05\x12\r\n\x05\x61sked\x18\x07 \x03(\t\"\'\n\x04Plan\x12\x0f\n\x07queries\x18\x01 \x03(\t\x12\x0e\n\x06\x65nough\x18\x02 \x01(\t\"\x1c\n\x0b\x43ollections\x12\r\n\x05names\x18\x01 \x03(\t\"\xf2\x01\n\x08\x45vidence\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x10\n\x08\x64ocument\x18\x03 \x01(\t\x12\r\n\x05title\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12\r\n\x05\x63hunk\x18\x06 \x01(\x05\x12\r\n\x05start\x18\x07 \x01(\x03\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x03\x12+\n\x05pages\x18\t \x01(\x0b\x32\x1c.penstock.librarian.v1.Pages\x12\x0c\n\x04text\x18\n \x01(\t\x12\r\n\x05score\x18\x0b \x01(\x01\x12\r\n\x05query\x18\x0c \x01(\t\x12\r\n\x05round\x18\r \x01(\x05\"4\n\x05Pages\x12\r\n\x05\x66irst\x18\x01 \x01(\x05\x12\x0c\n\x04last\x18\x02 \x01(\x05\x12\x0e\n\x06starts\x18\x03 \x03(\x03\"\x98\x01\n\x05Round\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x0f\n\x07queries\x18\x02 \x03(\t\x12\x31\n\x08\x65vidence\x18\x03 \x03(\x0b\x32\x1f.penstock.librarian.v1.Evidence\x12\x0f\n\x07missing\x18\x04 \x03(\t\x12\x0e\n\x06\x65nough\x18\x05 \x01(\x08\x12\x0c\n\x04note\x18\x06 \x01(\t\x12\x0c\n\x04next\x18\x07 \x03(\t\"\xe0\x01\n\x07Trouble\x12\x31\n\x04kind\x18\x01 \x01(\x0e\x32#.penstock.librarian.v1.Trouble.Kind\x12\x0c\n\x04lane\x18\x02 \x01(\t\x12\x14\n\x07seconds\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x0b\n\x03why\x18\x04 \x01(\t\"e\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\r\n\tLANE_BUSY\x10\x01\x12\x0f\n\x0bUNAVAILABLE\x10\x02\x12\x10\n\x0cRATE_LIMITED\x10\x03\x12\x0b\n\x07REFUSED\x10\x04\x12\x08\n\x04\x46ULL\x10\x05\x42\n\n\x08_seconds2T\n\tLibrarian\x12G\n\x06Search\x12\x1d.penstock.librarian.v1.Errand\x1a\x1c.penstock.librarian.v1.Round0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,21 +32,21 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'penstock.librarian.v1.libra
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ERRAND']._serialized_start=65
-  _globals['_ERRAND']._serialized_end=276
-  _globals['_PLAN']._serialized_start=278
-  _globals['_PLAN']._serialized_end=317
-  _globals['_COLLECTIONS']._serialized_start=319
-  _globals['_COLLECTIONS']._serialized_end=347
-  _globals['_EVIDENCE']._serialized_start=350
-  _globals['_EVIDENCE']._serialized_end=592
-  _globals['_PAGES']._serialized_start=594
-  _globals['_PAGES']._serialized_end=646
-  _globals['_ROUND']._serialized_start=649
-  _globals['_ROUND']._serialized_end=801
-  _globals['_TROUBLE']._serialized_start=804
-  _globals['_TROUBLE']._serialized_end=1028
-  _globals['_TROUBLE_KIND']._serialized_start=915
-  _globals['_TROUBLE_KIND']._serialized_end=1016
-  _globals['_LIBRARIAN']._serialized_start=1030
-  _globals['_LIBRARIAN']._serialized_end=1114
+  _globals['_ERRAND']._serialized_end=291
+  _globals['_PLAN']._serialized_start=293
+  _globals['_PLAN']._serialized_end=332
+  _globals['_COLLECTIONS']._serialized_start=334
+  _globals['_COLLECTIONS']._serialized_end=362
+  _globals['_EVIDENCE']._serialized_start=365
+  _globals['_EVIDENCE']._serialized_end=607
+  _globals['_PAGES']._serialized_start=609
+  _globals['_PAGES']._serialized_end=661
+  _globals['_ROUND']._serialized_start=664
+  _globals['_ROUND']._serialized_end=816
+  _globals['_TROUBLE']._serialized_start=819
+  _globals['_TROUBLE']._serialized_end=1043
+  _globals['_TROUBLE_KIND']._serialized_start=930
+  _globals['_TROUBLE_KIND']._serialized_end=1031
+  _globals['_LIBRARIAN']._serialized_start=1045
+  _globals['_LIBRARIAN']._serialized_end=1129
 # @@protoc_insertion_point(module_scope)

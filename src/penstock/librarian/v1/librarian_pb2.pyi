@@ -8,20 +8,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Errand(_message.Message):
-    __slots__ = ("tenant", "question", "plan", "collections", "found", "rounds_done")
+    __slots__ = ("tenant", "question", "plan", "collections", "found", "rounds_done", "asked")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     COLLECTIONS_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
     ROUNDS_DONE_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     question: str
     plan: Plan
     collections: Collections
     found: _containers.RepeatedCompositeFieldContainer[Evidence]
     rounds_done: int
-    def __init__(self, tenant: _Optional[str] = ..., question: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., collections: _Optional[_Union[Collections, _Mapping]] = ..., found: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ..., rounds_done: _Optional[int] = ...) -> None: ...
+    asked: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, tenant: _Optional[str] = ..., question: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., collections: _Optional[_Union[Collections, _Mapping]] = ..., found: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ..., rounds_done: _Optional[int] = ..., asked: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Plan(_message.Message):
     __slots__ = ("queries", "enough")

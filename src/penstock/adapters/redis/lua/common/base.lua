@@ -12,6 +12,7 @@
 --   payloads, results  hash seq -> JSON text (no result: null)
 --   log_lines          hash seq -> lines of JSON that handlers logged, the last 64 KiB
 --   history:SEQ        list of JSON records, one per ended run; at most 100
+--   secrets            hash name -> hex; random values that all processes share
 --   steps:SEQ          hash key -> a line of JSON, and after a newline the result, if it has one;
 --                      only of jobs that record steps (see adapters/redis/steps.py)
 --   signals:SEQ        hash: last, how many there were; s:N -> name and payload, with a newline between;
