@@ -28,7 +28,7 @@ async def test_no_recorded_step_is_done_again_under_a_short_spell_of_chaos(
     print(counted)
     assert counted.faultless, counted
     assert counted.records == 30 * STEPS
-    assert counted.faults["SIGKILL"] and counted.faults["SIGSTOP past the lease"]
+    assert counted.faults.keys() >= {"SIGKILL", "SIGSTOP past the lease"}
 
 
 @pytest.mark.slow
