@@ -138,8 +138,8 @@ async def asleep(url: str, jobs: int, woken: int, seconds: float) -> list[float]
     async with app.running():
         for start in range(0, jobs, 10_000):
             await app.enqueue_many("sleeper", [{"at": None}] * min(10_000, jobs - start))
-        while not await _all_asleep(app):
-            await asyncio.sleep(0.5)  # noqa: ASYNC110 (a look from outside)
+        while not await _all_asleep(app):  # noqa: ASYNC110 (a look from outside)
+            await asyncio.sleep(0.5)
         await asyncio.sleep(SETTLE_SECONDS)
         begun, before = time.monotonic(), _cpu()
         await asyncio.sleep(seconds)
