@@ -144,7 +144,7 @@ class _Bench:
 
     def _asleep(self) -> list[Result]:
         sizes = self._sizes
-        asked = {"jobs": sizes.sleepers, "woken": 50, "seconds": sizes.idle_seconds}
+        asked: dict[str, Any] = {"jobs": sizes.sleepers, "woken": 50, "seconds": sizes.idle_seconds}
         share, *late = _ours("asleep", self._fresh(), **asked)
         what = f"{sizes.sleepers:,} sleeping jobs"
         step = 100 / os.sysconf("SC_CLK_TCK") / sizes.idle_seconds

@@ -17,18 +17,19 @@ from typing import Any
 from dbos import DBOS
 
 
-@DBOS.step()
-def noop(n: int) -> int:
+def do_nothing(n: int) -> int:
     return n
 
 
-@DBOS.step()
-async def noop_async(n: int) -> int:
+async def do_nothing_async(n: int) -> int:
     return n
 
 
-@DBOS.workflow()
-def way(count: int) -> list[float]:
+noop: Any = DBOS.step()(do_nothing)
+noop_async: Any = DBOS.step()(do_nothing_async)
+
+
+def go(count: int) -> list[float]:
     told = []
     for n in range(count):
         begun = time.perf_counter()
@@ -37,14 +38,17 @@ def way(count: int) -> list[float]:
     return [*told, time.perf_counter()]
 
 
-@DBOS.workflow()
-async def way_async(count: int) -> list[float]:
+async def go_async(count: int) -> list[float]:
     told = []
     for n in range(count):
         begun = time.perf_counter()
         await noop_async(n)
         told.append((time.perf_counter() - begun) * 1000)
     return [*told, time.perf_counter()]
+
+
+way: Any = DBOS.workflow()(go)
+way_async: Any = DBOS.workflow()(go_async)
 
 
 async def together(jobs: int, steps: int, threads: bool) -> list[float]:
@@ -82,7 +86,7 @@ async def main(measure: str, url: str, pool: int, wal: bool = False, **asked: An
         }
     )
     DBOS.launch()
-    told = await {"together": together, "alone": alone}[measure](**asked)
+    told = await (together(**asked) if measure == "together" else alone(**asked))
     print(json.dumps(told), flush=True)
     DBOS.destroy()
 

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -179,7 +179,7 @@ async def noops(url: str, jobs: int) -> list[float]:
         return [jobs / (time.perf_counter() - begun)]
 
 
-MEASURES: dict[str, Callable[..., Awaitable[Any]]] = {
+MEASURES: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
     measure.__name__: measure for measure in (together, alone, resume, asleep, noops)
 }
 

@@ -210,7 +210,8 @@ class _Judged:
         went = [self.waits.get(("go", number)) for number in range(1, SIGNALS + 1)]
         was_late = self.waits.get(("late", 1), "missing")
         right = was_late is None or (was_late == {"number": 1} and late)
-        bad = sum(got != {"number": number} for number, got in enumerate(went, 1)) + (not right)
+        bad: int = sum(got != {"number": number} for number, got in enumerate(went, 1))
+        bad += not right
         told: dict[str, list[Any]] = {"go": went, "late": [was_late]}
         for run in self._by_run():
             for name, payloads in run.items():
