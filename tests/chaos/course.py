@@ -171,8 +171,10 @@ class _Judged:
         }
         self.again = self.stale = self.late = 0
         for step in self.records:
-            seen = witness.seen[job.id, _named(step)].at
-            self._judge(step, min(seen, (step.finished_at or 0.0) + CLOCK_SECONDS))
+            # As it was seen first: what is done again replaces it.
+            seen = witness.seen[job.id, _named(step)]
+            stored = min(seen.at, (step.finished_at or 0.0) + CLOCK_SECONDS)
+            self._judge(step, seen.result, stored)
 
     @property
     def lost(self) -> bool:
@@ -184,11 +186,11 @@ class _Judged:
             or sorted(self.job.result["calls"]) != recorded
         )
 
-    def _judge(self, step: Step, stored: float) -> None:
+    def _judge(self, step: Step, result: Any, stored: float) -> None:
         """`stored`: it was not later."""
-        which, token = step.result["step"], step.result["token"]
+        which, token = result["step"], result["token"]
         calls = [note for note in self.notes if note.data.get("step") == which]
-        made = [place for place, note in enumerate(calls) if note.data == step.result]
+        made = [place for place, note in enumerate(calls) if note.data == result]
         if len(made) != 1:
             self.stale += 1  # it is nobody's
             return
