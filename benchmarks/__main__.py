@@ -35,6 +35,7 @@ from benchmarks import (
     outage_course,
     recovery,
     retrieval,
+    steps,
     waiters,
 )
 from benchmarks.documents import hundred, search, speed
@@ -62,6 +63,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "ingest_parts": ingest_parts.run,
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
+    "steps": steps.run,
     "retrieval": retrieval.run,
     "answers": answers.run,
     "ingest": speed.run,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import chaos, headline, kept, simulation
+from benchmarks import chaos, headline, kept, simulation, step_chaos
 from benchmarks.kept import Section
 from benchmarks.pictures import PICTURES, Picture
 from benchmarks.rendering import cells, machine_table, tally
@@ -45,6 +45,18 @@ interrupted job is done; a frozen process costs the 15 s lease.
 [test_matrix.py](../tests/chaos/test_matrix.py), run by `make chaos`, counts them;
 [test_chaos.py](../tests/chaos/test_chaos.py) injects 120 random faults while 20,000 jobs run.
 """
+STEPS = """\
+## Steps under fire
+
+Jobs of 20 steps (some together, some that fail and are retried) with a sleep and three waits for
+signals, on four processes that are killed, ended and frozen at random; a server is restarted,
+killed and cut off, too. What the called functions noted themselves is compared with the records
+that the queue shows. **Again**: a recorded step called by a later holder of its job. **Stale**: a
+record that is not the call of the holder it names, or was accepted from one that had lost the job.
+**Changed**: a record once seen otherwise. **Signals**: not taken exactly once. A holder that has
+lost its job and does not know it yet may still call a function: those calls are counted as late,
+and none is recorded. [test_steps.py](../tests/chaos/test_steps.py), run by `make chaos`, counts.
+"""
 SIMULATION = """\
 ## Thousands of histories
 
@@ -76,6 +88,7 @@ def _page(
         _missed(sections),
         _pictures(drawn),
         _matrix(columns),
+        _steps(step_chaos.read()),
         _simulation(tried),
         "\n".join(["## The machine", "", *machine_table(list(sections.values()))]),
     ]
@@ -209,6 +222,35 @@ def _matrix(columns: Mapping[str, chaos.Column]) -> str:
         lines.append(f"| {fault} | {since} | {' | '.join(told)} |")
     whens = [(NAMES[queue], columns[queue].machine) for queue in order]
     lines += ["", *(f"- {name}: {_when(facts)}" for name, facts in whens)]
+    return "\n".join(lines)
+
+
+def _steps(counted: Mapping[str, step_chaos.Counted]) -> str:
+    lines = [*STEPS.splitlines(), ""]
+    if not counted:
+        return "\n".join([*lines, "**Not measured**: `make chaos` counts it."])
+    lines += [
+        "| Queue | Jobs | Runs | Records | Calls | Late calls | Signals | Came to |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    order = [queue for queue in NAMES if queue in counted]
+    for queue in order:
+        one = counted[queue].course
+        bad = "" if one.faultless else "**"
+        numbers = (one.jobs, one.runs, one.records, one.calls, one.late_calls, one.signals)
+        figures = " | ".join(f"{number:,}" for number in numbers)
+        came = (
+            f"{bad}{one.lost} lost, {one.again} again, {one.stale} stale, {one.changed} changed, "
+            f"{one.unseen} signals{bad}"
+        )
+        lines.append(f"| {NAMES[queue]} | {figures} | {came} |")
+    lines.append("")
+    for queue in order:
+        one = counted[queue].course
+        faults = ", ".join(f"{what} {times}" for what, times in one.faults.items())
+        lines.append(
+            f"- {NAMES[queue]}: seed {one.seed}; {faults}; {_when(counted[queue].machine)}"
+        )
     return "\n".join(lines)
 
 

@@ -51,6 +51,13 @@ class Sizes:
     long_polls: int
     load_clients: int
     load_seconds: float
+    steps: int
+    """Of each of many jobs; fewer for a peer."""
+    peer_steps: int
+    lone_steps: int
+    """Of one job, one after another."""
+    records: int
+    sleepers: int
 
 
 FULL = Sizes(
@@ -85,6 +92,11 @@ FULL = Sizes(
     long_polls=1_000,
     load_clients=200,
     load_seconds=60.0,
+    steps=100,
+    peer_steps=20,
+    lone_steps=1_000,
+    records=10_000,
+    sleepers=100_000,
 )
 
 QUICK = Sizes(
@@ -119,6 +131,11 @@ QUICK = Sizes(
     long_polls=1_000,
     load_clients=200,
     load_seconds=15.0,
+    steps=100,
+    peer_steps=10,
+    lone_steps=400,
+    records=10_000,
+    sleepers=10_000,
 )
 
 TINY = Sizes(
@@ -153,5 +170,10 @@ TINY = Sizes(
     long_polls=50,
     load_clients=10,
     load_seconds=1.0,
+    steps=2,
+    peer_steps=2,
+    lone_steps=20,
+    records=100,
+    sleepers=50,
 )
 """For the harness's own tests; the figures mean nothing."""

@@ -122,4 +122,29 @@ TARGETS = (
         "at most 2x with 1,000,000 queued against 1,000",
         (Answer("claim", ".*"),),
     ),
+    Wanted(
+        "steps of 100 jobs at a time",
+        ">= 10x DBOS at its best setting, same durability",
+        (Answer("steps", "steps/s, .*"),),
+    ),
+    Wanted(
+        "steps of one job, one after another",
+        "p50 at most 1.2x of a bare durable commit of that store",
+        (Answer("steps", "p50 of a step.*"),),
+    ),
+    Wanted(
+        "a job with 10,000 records is resumed",
+        "within 1 s",
+        (Answer("steps", "resume of .*"),),
+    ),
+    Wanted(
+        "100,000 sleeping jobs",
+        "CPU under 0.5 % of a core, wake-up late by at most 1 s",
+        (Answer("steps", ".* sleeping jobs: .*"),),
+    ),
+    Wanted(
+        "jobs without steps",
+        "no-op jobs/s within 2 % of the commit before there were steps",
+        (Answer("steps", "no-op jobs/s, beside .*"),),
+    ),
 )

@@ -18,7 +18,7 @@ from benchmarks.processes import ROOT
 PYTHON = os.environ.get("PENSTOCK_BENCH_PYTHON", str(ROOT / ".venv-bench" / "bin" / "python"))
 PACKAGES = (
     *("saq", "taskiq-redis", "dramatiq", "streaq", "arq", "pgqueuer", "procrastinate"),
-    *("llama-index-core", "llama-index-vector-stores-postgres"),
+    *("llama-index-core", "llama-index-vector-stores-postgres", "dbos"),
 )
 VERSIONS = """
 import importlib.metadata, json, sys

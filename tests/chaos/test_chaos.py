@@ -2,92 +2,28 @@
 the network cut. Then the counting."""
 
 import asyncio
-import itertools
 import random
-import signal
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from penstock import Job, JobState, Penstock
-from penstock.errors import QueueUnavailable
-from tests.chaos.grounds import Ground, ground
-from tests.chaos.previous import environment, unpack_previous
+from tests.chaos.grounds import ground
+from tests.chaos.monkey import LEASE_SECONDS, Monkey, in_the_end
+from tests.chaos.previous import unpack_previous
 from tests.conformance.support import BACKENDS
 from tests.support.apps.chaos import LANES
 from tests.support.rate_windows import most_in_window
 from tests.support.side_effects import Note
-from tests.support.worker_processes import Farm, WorkerProcess
+from tests.support.worker_processes import Farm
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
-T = TypeVar("T")
-
 KINDS = {"short": 0.5, "flaky": 0.15, "narrow": 0.15, "long": 0.05, "parent": 0.15}
-PROCESSES = 4
 JITTER = 0.05
 """Seconds between a start and the moment its handler notes it, on a busy machine."""
-
-
-class Monkey:
-    """Does something terrible to a worker process or to the server, again and again."""
-
-    def __init__(self, farm: Farm, ground: Ground, seed: int, previous: Path | None) -> None:
-        self._farm = farm
-        self._previous = previous
-        self._starts = itertools.count()
-        self._ground = ground
-        self._random = random.Random(seed)
-        self.done: Counter[str] = Counter()
-        self.workers: list[WorkerProcess] = []
-
-    async def start(self) -> None:
-        self.workers = [await self._start() for _ in range(PROCESSES)]
-
-    async def _start(self) -> WorkerProcess:
-        """A worker process does not start while the queue is gone; then it is started again.
-        Every other one runs the previous code, where there is one."""
-        variables = {}
-        if self._previous is not None and next(self._starts) % 2:
-            variables = environment(self._previous)
-        while True:
-            try:
-                return await self._farm.start("chaos", environment=variables)
-            except AssertionError as error:
-                if "QueueUnavailable" not in str(error):
-                    raise
-
-    async def run(self, most: int) -> None:
-        while sum(self.done.values()) < most:
-            await asyncio.sleep(self._random.uniform(0.05, 0.3))  # chaos has no condition
-            server = self._ground.strikes and self._random.random() < 0.4
-            what = self._random.choice(
-                self._ground.strikes if server else ["SIGKILL", "SIGKILL", "SIGTERM", "SIGSTOP"]
-            )
-            self.done[what] += 1
-            if server:
-                await self._ground.strike(what, self._random)
-            else:
-                await self._strike(what)
-
-    async def _strike(self, what: str) -> None:
-        place = self._random.randrange(PROCESSES)
-        worker = self.workers[place]
-        if what == "SIGSTOP":
-            await worker.freeze()
-            # Sometimes past the lease: then others take its jobs, and it must find out.
-            await asyncio.sleep(self._random.choice([0.1, 2.5]))
-            worker.send(signal.SIGCONT)
-            return
-        worker.send(signal.Signals[what])
-        code = await worker.exit()
-        assert code == (0 if what == "SIGTERM" else -signal.SIGKILL), worker.log[-2000:]
-        self.workers[place] = await self._start()
 
 
 async def chaos(
@@ -95,7 +31,7 @@ async def chaos(
 ) -> Counter[str]:
     counts = {kind: round(jobs * share) for kind, share in KINDS.items()}
     with ground(name, folder) as place:
-        farm = Farm(folder, url=place.url, lease_seconds=1.5)
+        farm = Farm(folder, url=place.url, lease_seconds=LEASE_SECONDS)
         monkey = Monkey(farm, place, seed, previous)
         app = farm.app("chaos")
         try:
@@ -105,9 +41,9 @@ async def chaos(
                 for kind, count in counts.items():
                     await _enqueue(app, kind, count)
                 await terror
-                await _in_the_end(app.drain, timeout=60 + jobs / 50)
-                rows = await _in_the_end(partial(_all_jobs, app), timeout=60)
-                lanes = await _in_the_end(app.lane_infos, timeout=60)
+                await in_the_end(app.drain, timeout=60 + jobs / 50)
+                rows = await in_the_end(partial(_all_jobs, app), timeout=60)
+                lanes = await in_the_end(app.lane_infos, timeout=60)
         finally:
             await farm.close()
 
@@ -139,19 +75,7 @@ async def _enqueue(app: Penstock, kind: str, count: int) -> None:
         numbers = range(start, min(start + 1000, count))
         keys = [f"{kind}-{n}" for n in numbers]
         payloads = [{"n": n} for n in numbers]
-        await _in_the_end(partial(app.enqueue_many, kind, payloads, keys=keys), timeout=60)
-
-
-async def _in_the_end(action: Callable[[], Awaitable[T]], timeout: float) -> T:
-    """Its outcome, as soon as the queue lets it have one."""
-    give_up = time.monotonic() + timeout
-    while True:
-        try:
-            async with asyncio.timeout(give_up - time.monotonic()):
-                return await action()
-        except QueueUnavailable:
-            assert time.monotonic() < give_up, "the queue did not come back"
-            await asyncio.sleep(0.1)
+        await in_the_end(partial(app.enqueue_many, kind, payloads, keys=keys), timeout=60)
 
 
 async def _all_jobs(app: Penstock) -> list[Job]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import chaos, kept, plots, proof
+from benchmarks import chaos, kept, plots, proof, step_chaos
 from benchmarks.chaos import Cell, Column
 from benchmarks.pictures import PICTURES
 from benchmarks.report import Verdict
@@ -69,6 +69,23 @@ def test_the_matrix_has_every_fault_on_every_queue() -> None:
     for column in columns.values():
         assert [cell.fault for cell in column.cells] == [fault.name for fault in FAULTS]
         assert all(cell.jobs > 0 or cell.why_not for cell in column.cells)
+
+
+def test_steps_were_counted_on_every_queue() -> None:
+    counted = step_chaos.read()
+    assert counted.keys() == set(proof.NAMES)
+    for one in counted.values():
+        assert one.course.jobs == 500
+        assert one.course.faultless
+
+
+def test_a_step_that_was_done_again_stands_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    course = replace(step_chaos.read()["sqlite"].course, again=3)
+    machine = {"date": "some day", "load when started": "0"}
+    counted = {"sqlite": step_chaos.Counted(machine, course)}
+    monkeypatch.setattr(step_chaos, "read", lambda: counted)
+    told = "**0 lost, 3 again, 0 stale, 0 changed, 0 signals**"
+    assert told in proof.files()[proof.PAGE]
 
 
 def test_what_was_lost_stands_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from tests.support.apps import (
     raising,
     researching,
     searching,
+    stepping,
     ticking,
     work,
 )
@@ -50,6 +51,7 @@ APPS = {
     "raising": raising.build,
     "researching": researching.build,
     "searching": searching.build,
+    "stepping": stepping.build,
     "ticking": ticking.build,
 }
 FAST: Mapping[str, Any] = {

@@ -10,7 +10,15 @@ from penstock.errors import QueueError, QueueUnavailable, QueueUnusable
 PASSING = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 """The transaction got in another's way and was undone: the same again may well succeed."""
 
-TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, EOFError)
+TROUBLE = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    # A connection that the server has just told of its end, and not closed yet.
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+    EOFError,
+)
 """Everything the driver raises when something is wrong with server, network or statement."""
 
 _LOST = (

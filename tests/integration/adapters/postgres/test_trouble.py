@@ -343,3 +343,19 @@ def test_looking_at_a_queue_that_is_not_there_does_not_make_one(cli: Cli) -> Non
     cli("--queue", url, "jobs", "list", code=ExitCode.NOT_FOUND)
     cli("--queue", url, "enqueue", "work")
     assert "work" in cli("--queue", url, "status").out
+
+
+async def test_a_connection_that_was_told_of_its_end_is_one_that_is_lost() -> None:
+    """The server's last words have come, and the end of the connection has not: in between, the
+    driver refuses whatever it is asked with an error that is neither of the two."""
+    app = Penstock(new_url())
+    assert isinstance(app.queue, PostgresQueue)
+    text = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+    async with app:
+        before = await app.enqueue(KIND)
+        async with app.queue.pool().connection() as connection:
+            # As `data_received` of its protocol gets them.
+            connection._protocol.data_received(b"E" + (len(text) + 4).to_bytes(4, "big") + text)
+        with pytest.raises(QueueUnavailable, match="cannot reach"):
+            await app.get(before.id)
+        assert (await app.get(before.id)).id == before.id
