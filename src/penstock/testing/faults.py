@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -53,6 +53,10 @@ IN_FILE = frozenset({FaultKind.FULL_DISK})
 """Faults of a queue in a file only."""
 
 
+TAKEN_OVER = 0.3
+"""The share of freezes during which another process is started anew."""
+
+
 @dataclass(slots=True, frozen=True)
 class InjectedFault:
     at: float
@@ -75,6 +79,7 @@ def draw_faults(
     """The faults of a seed, in the order they happen: none to `most`, within `span` seconds."""
     chance = random.Random(f"faults {seed}")  # noqa: S311 (it is to be predictable)
     ordered = sorted(kinds)
+    span *= chance.choice((0.3, 0.6, 1.0))  # many scenarios are over soon
     faults = [
         InjectedFault(
             at=chance.uniform(0.0, span),
@@ -85,4 +90,11 @@ def draw_faults(
         )
         for _ in range(chance.randrange(most + 1) if ordered else 0)
     ]
+    if {FaultKind.FREEZE, FaultKind.STOP} <= set(kinds):
+        for fault in list(faults):
+            if fault.kind is FaultKind.FREEZE and chance.random() < TAKEN_OVER:
+                # While others hold what was its own, they change too, and take its number.
+                at = fault.at + fault.seconds * chance.uniform(0.5, 1.0)
+                more = replace(fault, at=at, kind=FaultKind.STOP, process=fault.process + 1)
+                faults.append(replace(more, seconds=0.05))
     return sorted(faults, key=lambda fault: fault.at)

@@ -81,8 +81,8 @@ class SimulatedProcess:
         """How often it has lost its lease, or may have while it stood still."""
         self.steps_left: int | None = None
         """Callbacks until it is killed; None: it is not."""
-        self.stop: asyncio.Event
-        """Asks it to stop, where it is a worker process."""
+        self.stop: asyncio.Event | None = None
+        """Asks it to stop, where it is a worker process that runs."""
         self.ready: deque[Callback] = deque()
         self.waits_for_turn = False
         """Whether it stands among those that have something to do."""

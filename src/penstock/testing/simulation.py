@@ -99,7 +99,11 @@ class Simulation:
         self.network = Network(self.machine)
         self._begun = self.machine.loop.clock
         self.model = ReferenceModel(
-            self._time, self.machine.processes, bool(app.config.tenant_weights)
+            self._time,
+            self.machine.processes,
+            bool(app.config.tenant_weights),
+            now=self.machine.server_time,
+            server=server,
         )
         self.machine.connection.committed = self.model.commit
         self.lines: list[tuple[float, str]] = []
@@ -138,8 +142,11 @@ class Simulation:
                 )
                 found = [*wrong, *self.model.lost()]
                 if not wrong:
+                    unfinished = self._unfinished()
+                    found += unfinished
                     found += self._result_of(done) if over else [LATE]
-                    found += self._unfinished() or self._slots_left()
+                    if not unfinished:
+                        found += self._slots_left() + self._away()
             except Stuck as error:
                 found = [*wrong, *self.model.lost(), str(error)]
             found += [f"{told.get('message')}: {told.get('exception')!r}" for told in loop.errors]
@@ -182,7 +189,8 @@ class Simulation:
         if first.kind not in self._app.handlers:
             return [f"{what}: no handler is registered for {first.kind!r}"]
         at = f" by process {first.holder}" if first.holder else ""
-        return [f"{len(rows)} jobs are not finished: {what}{at}"]
+        why = self.model.stuck(first)
+        return [f"{len(rows)} jobs are not finished: {what}{at}: {why}"]
 
     def _slots_left(self) -> list[str]:
         """When all is done, slots are given back, if only by who takes over from the dead."""
@@ -191,6 +199,21 @@ class Simulation:
             lambda: not self.model.slots_left(), loop.clock + 2 * self._lease_seconds + SLOT_SECONDS
         )
         return [] if gone else [f"slots of {self.model.slots_left()} were never given back"]
+
+    def _away(self) -> list[str]:
+        """When all is done, whoever lives is a member, if only once it has joined again."""
+
+        def away() -> list[SimulatedProcess]:
+            there = [one for one in self._workers if one is not None and one.alive]
+            return self.model.away(there)
+
+        loop = self.machine.loop
+        joined = loop.run_until(lambda: not away(), loop.clock + self._longest_join())
+        return [] if joined else [f"{away()[0]} has not joined again"]
+
+    def _longest_join(self) -> float:
+        last = max((fault.at + fault.seconds for fault in self.faults), default=0.0)
+        return max(0.0, last - self._time()) + 2 * self._lease_seconds + SLOT_SECONDS
 
     async def _client(self) -> None:
         app = self._app_of_process()
@@ -274,7 +297,7 @@ class Simulation:
                 self._workers[number] = None
                 worker.steps_left = fault.steps
                 loop.call_later(fault.seconds, self._replace, number, worker)
-            case FaultKind.STOP if worker is not None:
+            case FaultKind.STOP if worker is not None and worker.stop is not None:
                 self._workers[number] = None
                 worker.stop.set()
                 loop.call_later(fault.seconds, self._replace, number, None)
