@@ -172,7 +172,7 @@ async def stepped(ctx: JobContext, pause: float) -> str:
 @app.job("listener", timeout=60.0, max_retries=8)
 async def listener(ctx: JobContext, patience: float) -> str:
     for number in range(SIGNALS):
-        assert await ctx.wait_for("go") in range(SIGNALS), number
+        assert await ctx.wait_for("go") in range(SIGNALS + 1), number
     await ctx.wait_for("perhaps", timeout=patience)
     return ctx.job.id
 
@@ -282,8 +282,9 @@ async def _signalled(app: Penstock, chance: random.Random) -> Job:
     delay = chance.choice((0.0, 1.0))
     job = await app.enqueue("listener", {"patience": chance.choice((0.2, 3.0))}, delay=delay)
     names = ["perhaps"] * chance.randrange(2) + ["go"] * SIGNALS
+    chance.shuffle(names)
     while True:  # again, as a failover may have taken them back
-        for number, name in enumerate(reversed(names)):
+        for number, name in enumerate(names):
             try:
                 await app.signal(job.id, name, number, key=f"{name} {number}")
             except (JobEnded, JobNotFound):

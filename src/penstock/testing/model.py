@@ -328,9 +328,10 @@ class ReferenceModel:
             self.wrong.append(f"the token of job {row.id} went from {old.token} to {row.token}")
         if old.state == "running" and row.state in STORED_AS and row.token == old.token:
             self._judge_settlement(old, row)
-        if not self._server and row.attempts < old.attempts and row.token > old.token:
-            if (row.id, old.token) in self._marked and not self._stops(old.holder):
-                self.wrong.append(f"job {row.id} has begun, was lost, and has its attempt again")
+        given_back = row.attempts < old.attempts and row.token > old.token
+        marked = not self._server and (row.id, old.token) in self._marked
+        if given_back and marked and not self._stops(old.holder):
+            self.wrong.append(f"job {row.id} has begun, was lost, and has its attempt again")
 
     def _stops(self, number: int | None) -> bool:
         """Whether a member was asked to stop: what it interrupts costs no attempt."""
