@@ -348,7 +348,6 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "wake-ups are not heard": _wakeups_not_heard,
     "a wake-up during a claim is lost": _wakeup_lost_under_way,
     "a 429 costs an attempt": _paid_for_429,
-    "members are told apart by their number alone": _fenced_by_numbers,
     "a process that has lapsed does not join again": _lapsed_for_good,
     "a signal is not marked as taken": _signals_not_taken,
     "a signal wakes nobody": _signals_wake_nobody,
@@ -361,6 +360,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 SERVER_BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "leases that nobody heard of are kept": _orphans_kept,
     "a process goes by the clock of its host": _own_clock,
+    "members are told apart by their number alone": _fenced_by_numbers,
 }
 """Those that only a queue on a server can have."""
 

@@ -210,7 +210,8 @@ async def _cancel(app: Penstock, job: Job) -> None:
 
 
 async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
-    match chance.randrange(46):
+    drawn = chance.randrange(89)
+    match drawn if drawn < 3 else (drawn + 3) // 2:  # the first three are long, and rarer
         case 0:
             job = await app.enqueue("fan-out-of-100")
             if chance.random() < 0.5:

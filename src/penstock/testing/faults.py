@@ -53,8 +53,10 @@ IN_FILE = frozenset({FaultKind.FULL_DISK})
 """Faults of a queue in a file only."""
 
 
-TAKEN_OVER = 0.3
-"""The share of freezes during which another process is started anew."""
+FAILOVER_SECONDS = 3.0
+"""A replica lacks as much, at most."""
+FORGOTTEN = 0.3
+"""The share of failovers that forget a process which has just joined."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -90,11 +92,12 @@ def draw_faults(
         )
         for _ in range(chance.randrange(most + 1) if ordered else 0)
     ]
-    if {FaultKind.FREEZE, FaultKind.STOP} <= set(kinds):
-        for fault in list(faults):
-            if fault.kind is FaultKind.FREEZE and chance.random() < TAKEN_OVER:
-                # While others hold what was its own, they change too, and take its number.
-                at = fault.at + fault.seconds * chance.uniform(0.5, 1.0)
-                more = replace(fault, at=at, kind=FaultKind.STOP, process=fault.process + 1)
-                faults.append(replace(more, seconds=0.05))
+    if FaultKind.STOP in kinds:
+        for fault in [one for one in faults if one.kind is FaultKind.FAILOVER]:
+            if chance.random() < FORGOTTEN:
+                # One joins, which the replica does not know; then another is given its number.
+                stop = replace(fault, kind=FaultKind.STOP, seconds=0.05)
+                lag = min(fault.seconds, FAILOVER_SECONDS)
+                faults.append(replace(stop, at=fault.at + lag * chance.uniform(0.1, 0.9)))
+                faults.append(replace(stop, at=fault.at + lag, process=fault.process + 1))
     return sorted(faults, key=lambda fault: fault.at)

@@ -289,10 +289,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._wake()
             if self._with_work:
                 break
-            at = min(
-                self._timers[0][0] if self._timers else until,
-                min((one.frozen_until for one in self._frozen), default=until),
-            )
+            at = self._timers[0][0] if self._timers else until
+            for one in self._frozen:
+                at = min(at, one.frozen_until)
             if at >= until:
                 if not self._timers and not self._frozen:
                     raise Stuck("nobody has anything to do, or waits for a time")

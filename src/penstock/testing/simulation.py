@@ -20,7 +20,14 @@ from penstock import runtime
 from penstock.app import Penstock
 from penstock.errors import ConfigError
 from penstock.model.job import Job
-from penstock.testing.faults import IN_FILE, ON_SERVER, FaultKind, InjectedFault, draw_faults
+from penstock.testing.faults import (
+    FAILOVER_SECONDS,
+    IN_FILE,
+    ON_SERVER,
+    FaultKind,
+    InjectedFault,
+    draw_faults,
+)
 from penstock.testing.history import told
 from penstock.testing.loop import SimulatedProcess, Stuck, current
 from penstock.testing.machine import Machine, Rows, scratch_folder
@@ -38,8 +45,8 @@ SLOT_SECONDS = 10.0
 """After all is done, slots are given back within this time and two leases."""
 MOST_OFF = 30.0
 """Seconds by which the clock of a host is off, where the queue is on a server."""
-FAILOVER_SECONDS = 3.0
-"""A replica lacks as much, at most."""
+COLLECT_EVERY = 10
+"""Seeds after which garbage is collected."""
 RESTART_SECONDS = 0.5
 """How long it takes to start a process again that died of itself."""
 AHEAD = 3.0
@@ -503,6 +510,8 @@ def simulate(
                     outcome = attempt(seed, taken, tell=True)
                 raise SimulationFailed(seed, taken, outcome.found, outcome.told)
             tried += 1
+            if tried % COLLECT_EVERY == 0:
+                gc.collect()
             happened += len(drawn)
             jobs += outcome.jobs
             steps += outcome.steps
@@ -532,13 +541,17 @@ def _fewest(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the log of simulated processes to themselves, and spare the garbage collector what was
-    there before them."""
+    """Keep the log of simulated processes to themselves, and the garbage collector out of their
+    way: it looks again and again at what lives until the end of a seed."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    collects = gc.isenabled()
     gc.freeze()
+    gc.disable()
     try:
         yield
     finally:
         gc.unfreeze()
+        if collects:
+            gc.enable()
         logging.disable(before)
