@@ -258,7 +258,7 @@ def _simulation(tried: simulation.Tried) -> str:
     lines = [*SIMULATION.splitlines(), ""]
     for queue, passed in tried.passed.items():
         where = "in a file" if queue == "file" else "on a server"
-        lines.append(f"- queue {where}: {passed.seeds:,} seeds pass, commit {passed.commit}")
+        lines.append(f"- queue {where}: {passed.seeds:,} seeds pass, code {passed.code}")
     if not tried.passed:
         lines += ["**Not measured**: `make chaos` counts the seeds that pass."]
     return "\n".join([*lines, "", *simulation.table(tried)])

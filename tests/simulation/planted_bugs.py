@@ -28,11 +28,15 @@ from penstock.adapters.sqlite.renewal import Renewal
 from penstock.engine import dispatcher
 from penstock.engine.claims import Claims, InternalQueue
 from penstock.engine.listeners import CancelListener
+from penstock.engine.membership import Membership
 from penstock.engine.permits import PermitBroker
+from penstock.engine.room import Room
 from penstock.engine.settler import Settler
+from penstock.lanes import breaker, verdict
 from penstock.lanes.state import LaneState
+from penstock.ports.lanes import News
 from penstock.testing import SimulationFailed, simulate
-from penstock.testing.machine import SharedConnection
+from penstock.testing.machine import SharedConnection, SimulatedWakeups
 from penstock.testing.server import ServerMember, ServerQueue
 from tests.simulation.workload import app, check, receiver, scenario
 
@@ -242,6 +246,80 @@ def _leaves_with_its_jobs() -> AbstractContextManager[None]:
     return replaced((member_takeover, "end_membership", end))
 
 
+def _wakeups_not_heard() -> AbstractContextManager[None]:
+    return replaced((SimulatedWakeups, "_ring", nothing))
+
+
+def _wakeup_lost_under_way() -> AbstractContextManager[None]:
+    """What comes while a claim is under way is taken for what it has found."""
+    learn = Room.learn
+
+    def forget(self: Room, want: Any, exchange: Any) -> None:
+        self._claims.likely = False
+        learn(self, want, exchange)
+
+    return replaced((Room, "learn", forget))
+
+
+def _paid_for_429() -> AbstractContextManager[None]:
+    rate_limited, of_told = breaker.rate_limited, verdict.fault_of_told
+
+    def by_job(*args: Any) -> Any:
+        return rate_limited(*args)._replace(fault=breaker.Fault.JOB)
+
+    def told(lane: LaneState, report: Any) -> Any:
+        limited = report.news is News.RATE_LIMITED
+        return breaker.Fault.JOB if limited else of_told(lane, report)
+
+    return replaced((breaker, "rate_limited", by_job), (verdict, "fault_of_told", told))
+
+
+def _fenced_by_numbers() -> AbstractContextManager[None]:
+    def is_member(self: SqliteMember, tx: Any) -> bool:
+        here = "SELECT 1 FROM processes WHERE number = ?"
+        return tx.execute(here, (self._number,)).fetchone() is not None
+
+    renewed = ("WHERE number = :member AND id = :id", "WHERE number = :member AND :id <> ''")
+    return both(replaced((SqliteMember, "_is_member", is_member)), in_sql(renewed))
+
+
+def _lapsed_for_good() -> AbstractContextManager[None]:
+    async def run(self: Membership) -> None:
+        await self.events.lapsed.wait()
+
+    return replaced((Membership, "run", run))
+
+
+def _signals_not_taken() -> AbstractContextManager[None]:
+    return in_sql(("SET taken_by = :key WHERE", "SET taken_by = NULL WHERE :key <> '' AND"))
+
+
+def _signals_wake_nobody() -> AbstractContextManager[None]:
+    return in_sql(
+        (
+            "SET run_at = :now WHERE seq = :seq AND state",
+            "SET run_at = run_at + 0 * :now WHERE seq = :seq AND state",
+        )
+    )
+
+
+def _suspended_past_its_signal() -> AbstractContextManager[None]:
+    return in_sql(("AND g.taken_by IS NULL)", "AND g.taken_by IS NULL AND 0)"))
+
+
+def _keys_of_signals_ignored() -> AbstractContextManager[None]:
+    return in_sql(("WHERE job = :seq AND key = :key", "WHERE job = :seq AND key = :key AND 0"))
+
+
+def _signal_of_another_name() -> AbstractContextManager[None]:
+    return in_sql(
+        (
+            "WHERE job = :seq AND name = :name AND taken_by",
+            "WHERE job = :seq AND :name <> '' AND taken_by",
+        )
+    )
+
+
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a settlement is not fenced": _unfenced,
     "a settlement is fenced by the state alone": _unfenced_but_running,
@@ -266,12 +344,22 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "tenants take no turns": _first_come_first_served,
     "jobs that wait are not aged": _never_aged,
     "a step that is recorded is done again": _records_not_read,
+    "wake-ups are not heard": _wakeups_not_heard,
+    "a wake-up during a claim is lost": _wakeup_lost_under_way,
+    "a 429 costs an attempt": _paid_for_429,
+    "a process that has lapsed does not join again": _lapsed_for_good,
+    "a signal is not marked as taken": _signals_not_taken,
+    "a signal wakes nobody": _signals_wake_nobody,
+    "a job is suspended past its signal": _suspended_past_its_signal,
+    "the key of a signal is ignored": _keys_of_signals_ignored,
+    "a wait takes a signal of another name": _signal_of_another_name,
 }
 
 
 SERVER_BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "leases that nobody heard of are kept": _orphans_kept,
     "a process goes by the clock of its host": _own_clock,
+    "members are told apart by their number alone": _fenced_by_numbers,
 }
 """Those that only a queue on a server can have."""
 

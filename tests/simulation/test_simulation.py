@@ -24,7 +24,7 @@ from tests.simulation.workload import app, check, receiver, scenario
 ROOT = Path(__file__).parents[2]
 TOGETHER = 100
 """Seeds of one test: of equal size, so that they can be spread."""
-ON_FILE, ON_SERVER = 1000, 400
+ON_FILE, ON_SERVER = 1400, 600
 """As many as `make test` has time for; `make simulate` tries more."""
 
 

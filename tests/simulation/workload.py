@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock import JobContext, JobState, Penstock, PermanentError, runtime
-from penstock.errors import JobNotFound
+from penstock.errors import JobEnded, JobNotFound, WaitTimeout
 from penstock.model.job import Job
 from penstock.testing import crash
 from penstock.testing.loop import SimulatedProcess, current
@@ -39,6 +39,7 @@ app = Penstock(
     lanes=LANES,
 )
 POISON_RETRIES = 3
+SIGNALS = 2
 ENDLESS_SECONDS = 20.0
 
 
@@ -139,8 +140,9 @@ async def fan_out_of_100(ctx: JobContext) -> str:
 
 
 @app.job("call", lane="api", max_retries=20)
-async def call(ctx: JobContext) -> str:
-    answer = await ctx.http.get("http://api.example/thing")
+async def call(ctx: JobContext, patience: float | None = None) -> str:
+    """Without patience it is told of the first 429, and leaves it to the lane."""
+    answer = await ctx.http.get("http://api.example/thing", patience=patience)
     assert answer.json() == {}, "the service has lied"
     return ctx.job.id
 
@@ -164,6 +166,14 @@ async def stepped(ctx: JobContext, pause: float) -> str:
     await asyncio.gather(*(ctx.step("pay", pay, what) for what in ("second", "third")))
     if ctx.attempt == 1:
         raise ValueError("not yet")
+    return ctx.job.id
+
+
+@app.job("listener", timeout=60.0, max_retries=8)
+async def listener(ctx: JobContext, patience: float) -> str:
+    for number in range(SIGNALS):
+        assert await ctx.wait_for("go") in range(SIGNALS + 1), number
+    await ctx.wait_for("perhaps", timeout=patience)
     return ctx.job.id
 
 
@@ -200,7 +210,8 @@ async def _cancel(app: Penstock, job: Job) -> None:
 
 
 async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
-    match chance.randrange(43):
+    drawn = chance.randrange(89)
+    match drawn if drawn < 3 else (drawn + 3) // 2:  # the first three are long, and rarer
         case 0:
             job = await app.enqueue("fan-out-of-100")
             if chance.random() < 0.5:
@@ -228,12 +239,15 @@ async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
         case n if n < 26:
             return [await app.enqueue("fan-out", {"width": chance.randrange(1, 12)})]
         case n if n < 35:
-            return await app.enqueue_many("call", [{}] * chance.randrange(1, 8))
+            impatient = chance.choice(({}, {"patience": 0.0}))
+            return await app.enqueue_many("call", [impatient] * chance.randrange(1, 8))
         case n if n < 37:
             return [await app.enqueue("parent", {"children": chance.randrange(1, 4)})]
         case n if n < 40:
             pause = chance.choice((0.1, 1.5, 4.0))
             return await app.enqueue_many("stepped", [{"pause": pause}] * 2)
+        case n if n < 43:
+            return [await _signalled(app, chance)]
         case _:
             same = [app.enqueue("plain", key="only one") for _ in range(2)]
             return list(await asyncio.gather(*same))
@@ -262,6 +276,24 @@ async def _endless(app: Penstock) -> list[Job]:
         await asyncio.sleep(2.4)
         jobs += await app.enqueue_many("echo", [{"seconds": 1.5}] * 5, priority="high")
     return jobs
+
+
+async def _signalled(app: Penstock, chance: random.Random) -> Job:
+    """A job that is sent signals before it waits for them, while it does, and once more."""
+    delay = chance.choice((0.0, 1.0))
+    job = await app.enqueue("listener", {"patience": chance.choice((0.2, 3.0))}, delay=delay)
+    names = ["perhaps"] * chance.randrange(2) + ["go"] * SIGNALS
+    chance.shuffle(names)
+    while True:  # again, as a failover may have taken them back
+        for number, name in enumerate(names):
+            try:
+                await app.signal(job.id, name, number, key=f"{name} {number}")
+            except (JobEnded, JobNotFound):
+                return job
+            await asyncio.sleep(chance.choice((0.0, 0.3, 2.0)))
+        with suppress(WaitTimeout, JobNotFound):
+            await app.wait(job.id, timeout=4.0)
+            return job
 
 
 async def _family(app: Penstock, chance: random.Random) -> list[Job]:

@@ -148,7 +148,8 @@ class Outcome(Enum):
     SUSPENDED = "suspended"
     """The handler sleeps or waits for a signal: the attempt is returned, and no release counted."""
     CANCEL_SEEN = "cancel seen"
-    """The job had been cancelled in the queue and its run has now ended."""
+    """The job had been cancelled in the queue and its run has now ended. Where a failover has taken
+    the cancel back, the job is handed back."""
 
 
 class Settlement(NamedTuple):

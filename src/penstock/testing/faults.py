@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -53,6 +53,12 @@ IN_FILE = frozenset({FaultKind.FULL_DISK})
 """Faults of a queue in a file only."""
 
 
+FAILOVER_SECONDS = 3.0
+"""A replica lacks as much, at most."""
+FORGOTTEN = 0.3
+"""The share of failovers that forget a process which has just joined."""
+
+
 @dataclass(slots=True, frozen=True)
 class InjectedFault:
     at: float
@@ -75,6 +81,7 @@ def draw_faults(
     """The faults of a seed, in the order they happen: none to `most`, within `span` seconds."""
     chance = random.Random(f"faults {seed}")  # noqa: S311 (it is to be predictable)
     ordered = sorted(kinds)
+    span *= chance.choice((0.3, 0.6, 1.0))  # many scenarios are over soon
     faults = [
         InjectedFault(
             at=chance.uniform(0.0, span),
@@ -85,4 +92,12 @@ def draw_faults(
         )
         for _ in range(chance.randrange(most + 1) if ordered else 0)
     ]
+    if FaultKind.STOP in kinds:
+        for fault in [one for one in faults if one.kind is FaultKind.FAILOVER]:
+            if chance.random() < FORGOTTEN:
+                # One joins, which the replica does not know; then another is given its number.
+                stop = replace(fault, kind=FaultKind.STOP, seconds=0.05)
+                lag = min(fault.seconds, FAILOVER_SECONDS)
+                faults.append(replace(stop, at=fault.at + lag * chance.uniform(0.1, 0.9)))
+                faults.append(replace(stop, at=fault.at + lag, process=fault.process + 1))
     return sorted(faults, key=lambda fault: fault.at)

@@ -81,8 +81,8 @@ class SimulatedProcess:
         """How often it has lost its lease, or may have while it stood still."""
         self.steps_left: int | None = None
         """Callbacks until it is killed; None: it is not."""
-        self.stop: asyncio.Event
-        """Asks it to stop, where it is a worker process."""
+        self.stop: asyncio.Event | None = None
+        """Asks it to stop, where it is a worker process that runs."""
         self.ready: deque[Callback] = deque()
         self.waits_for_turn = False
         """Whether it stands among those that have something to do."""
@@ -289,10 +289,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._wake()
             if self._with_work:
                 break
-            at = min(
-                self._timers[0][0] if self._timers else until,
-                min((one.frozen_until for one in self._frozen), default=until),
-            )
+            at = self._timers[0][0] if self._timers else until
+            for one in self._frozen:
+                at = min(at, one.frozen_until)
             if at >= until:
                 if not self._timers and not self._frozen:
                     raise Stuck("nobody has anything to do, or waits for a time")

@@ -19,7 +19,7 @@ from penstock.lanes.state import QUESTIONS
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job
 from penstock.ports.lanes import News
 from penstock.ports.queue import Lease, Outcome, Settlement
-from penstock.ports.steps import END_HASH, WAIT_HASH
+from penstock.ports.steps import END_HASH, WAIT_HASH, signal_wait
 from penstock.testing.loop import SimulatedProcess
 from penstock.testing.rows import (
     JobGone,
@@ -28,6 +28,8 @@ from penstock.testing.rows import (
     MemberGone,
     MemberRow,
     RowChange,
+    SignalGone,
+    SignalRow,
     SlotFreed,
     SlotRow,
     StepGone,
@@ -67,6 +69,11 @@ CASCADE_SECONDS = 5.0
 WAIT_SECONDS = 25.0
 """A job that needs no lane is begun within this time of when it could be, or of when the one before
 it in its tenant's line was: whoever has enqueued a hundred waits for a hundred."""
+IDLE_SECONDS = 0.6
+"""A job that needs no lane does not wait longer while a process has nothing at all to do. Who polls
+finds it within a second, so that a wake-up is needed."""
+ASLEEP_SECONDS = 5.0
+"""A job that waits for a signal, and has it, is not put off longer."""
 FAIR_SLACK = 8
 """Jobs of one other tenant that may be begun besides those whose turn it is."""
 
@@ -96,6 +103,7 @@ _STORED = (
     "_slots",
     "_lanes",
     "_steps",
+    "_signals",
     "_tries",
     "_ended",
     "_cancelled",
@@ -113,9 +121,18 @@ class ReferenceModel:
     """See above. `clock` tells the seconds since the beginning, `processes` who is there."""
 
     def __init__(
-        self, clock: Callable[[], float], processes: Sequence[SimulatedProcess], weighted: bool
+        self,
+        clock: Callable[[], float],
+        processes: Sequence[SimulatedProcess],
+        weighted: bool,
+        *,
+        now: Callable[[], float],
+        server: bool,
     ) -> None:
         self._clock = clock
+        self._now = now
+        """By the clock of the queue."""
+        self._server = server
         self._processes = processes
         self._weighted = weighted
         """Tenants have shares of their own: then turns are not counted."""
@@ -132,6 +149,11 @@ class ReferenceModel:
         self._lanes: dict[str, LaneRow] = {}
         self._steps: dict[tuple[int, str], str] = {}
         """Results of steps that are recorded."""
+        self._signals: dict[int, dict[int, SignalRow]] = {}
+        """By job and number."""
+        self._held: Counter[int] = Counter()
+        """Jobs that members hold."""
+        self._idle_since: dict[int, float] = {}
         self._tries: dict[str, set[tuple[int, int]]] = {}
         self._ended: dict[str, float] = {}
         self._cancelled: dict[str, float] = {}
@@ -139,6 +161,8 @@ class ReferenceModel:
         """What members have sent, by member, job and token."""
         self._given_back: set[tuple[str, str, int]] = set()
         self._begun: set[tuple[str, int]] = set()
+        self._marked: set[tuple[str, int]] = set()
+        """Those of them that a crash would cost an attempt."""
         self._leaving: set[str] = set()
         self._excused: dict[int | None, float] = {None: -inf}
         """Until when a process, by its pid, may lose its lease; under None, all may."""
@@ -182,6 +206,14 @@ class ReferenceModel:
             self._begun.add((lease.id, lease.token))
             self._judge_cancelled(lease, process, "was begun")
 
+    def mark(self, lease: Lease) -> None:
+        """From now on a crash costs the job an attempt."""
+        self._marked.add((lease.id, lease.token))
+
+    def unmark(self, lease: Lease) -> None:
+        """It waits, and is not to blame if its process dies."""
+        self._marked.discard((lease.id, lease.token))
+
     def leave(self, member: str) -> None:
         """A process is about to end its membership itself."""
         self._leaving.add(member)
@@ -217,6 +249,7 @@ class ReferenceModel:
                     self._job(change)
                 case MemberRow():
                     self._members[change.number] = change
+                    self._idle_since[change.number] = self._clock()
                 case MemberGone():
                     self._gone(change.number)
                 case SlotRow():
@@ -231,6 +264,10 @@ class ReferenceModel:
                     self._step(change)
                 case StepGone():
                     self._steps.pop((change.job, change.key), None)
+                case SignalRow():
+                    self._signal(change)
+                case SignalGone():
+                    self._signals.get(change.job, {}).pop(change.number, None)
                 case JobGone():
                     self._forget(change.seq)
         # What one claim takes it takes at once, in whatever order the rows are told.
@@ -239,9 +276,23 @@ class ReferenceModel:
         self._claimed.clear()
         for lane in dict.fromkeys(one.lane for one in taken):
             self._judge_slots(lane, taken, before.get(lane))
+        for change in changes:
+            match change:
+                case MemberGone():
+                    self._judge_left(change.number)
+                case JobRow(waits_lane=str()):
+                    self._judge_asleep(change.seq)
+                case StepRecord():
+                    self._judge_wait(change)
+                case SignalRow():
+                    self._judge_taken(change)
+                    self._judge_asleep(change.job)
 
     def _job(self, row: JobRow) -> None:
         old = self._jobs.get(row.seq)
+        if old is not None and old.state != "running" and row.state == "running":
+            self._judge_idle(row)
+        self._hold(old, row)
         self._jobs[row.seq] = row
         if old is None:
             self.changes.append(JobChange(self._clock(), "", row))
@@ -277,6 +328,16 @@ class ReferenceModel:
             self.wrong.append(f"the token of job {row.id} went from {old.token} to {row.token}")
         if old.state == "running" and row.state in STORED_AS and row.token == old.token:
             self._judge_settlement(old, row)
+        given_back = row.attempts < old.attempts and row.token > old.token
+        marked = not self._server and (row.id, old.token) in self._marked
+        if given_back and marked and not self._stops(old.holder):
+            self.wrong.append(f"job {row.id} has begun, was lost, and has its attempt again")
+
+    def _stops(self, number: int | None) -> bool:
+        """Whether a member was asked to stop: what it interrupts costs no attempt."""
+        member = self._members.get(number or 0)
+        process = next((p for p in self._processes if member and p.pid == member.pid), None)
+        return process is not None and process.stop is not None and process.stop.is_set()
 
     def _judge_settlement(self, old: JobRow, row: JobRow) -> None:
         holder = self._members.get(old.holder or 0)
@@ -291,7 +352,8 @@ class ReferenceModel:
                 else f"job {row.id} was queued by a run that did not hold it"
             )
             return
-        if said.outcome not in STORED_AS[row.state]:
+        undone = said.outcome is Outcome.CANCEL_SEEN and self._rewound_at > -inf
+        if said.outcome not in STORED_AS[row.state] and not (undone and row.state == "queued"):
             self.wrong.append(f"job {row.id} is {row.state}, its run said {said.outcome.value}")
         elif row.state == "completed" and row.result != said.result:
             self.wrong.append(f"job {row.id} has the result of another: {row.result}")
@@ -340,7 +402,86 @@ class ReferenceModel:
                 self.wrong.append(f"step {row.name} of job {job.id} was recorded, and done again")
             self._steps[row.job, row.key] = row.result
 
+    # Signals.
+
+    def _signal(self, row: SignalRow) -> None:
+        """A key is one signal, and what is taken once is taken by nobody else."""
+        job, known = self._jobs[row.job], self._signals.setdefault(row.job, {})
+        old = known.get(row.number)
+        if old is None:
+            if job.state in FINAL:
+                self.wrong.append(f"a signal was stored for job {job.id}, which is {job.state}")
+            if row.key is not None and any(one.key == row.key for one in known.values()):
+                self.wrong.append(f"key {row.key!r} is two signals of job {job.id}")
+        elif old.taken_by is not None and old.taken_by != row.taken_by:
+            self.wrong.append(f"signal {row.number} of job {job.id} was taken twice")
+        known[row.number] = row
+
+    def _judge_taken(self, row: SignalRow) -> None:
+        if row.taken_by is not None and (row.job, row.taken_by) not in self._steps:
+            what = f"signal {row.number} of job {self._jobs[row.job].id}"
+            self.wrong.append(f"{what} was taken, and no wait has it")
+
+    def _judge_wait(self, row: StepRecord) -> None:
+        """A wait ends by one signal of its name, or by its timeout, and never by both."""
+        if row.arguments != WAIT_HASH or row.result is None or row.name == "sleep":
+            return
+        signals = self._signals.get(row.job, {}).values()
+        taken = [one for one in signals if one.taken_by == row.key]
+        what = f"{row.name} of job {self._jobs[row.job].id}"
+        if row.result == "null" and taken:
+            self.wrong.append(f"{what} has timed out, and has signal {taken[0].number}")
+        elif row.result != "null" and [(f"wait_for:{one.name}", one.payload) for one in taken] != [
+            (row.name, row.result)
+        ]:
+            self.wrong.append(f"{what} has ended with a signal that is not its own")
+
+    def _judge_asleep(self, seq: int) -> None:
+        """A signal that is there wakes its job."""
+        job = self._jobs[seq]
+        if job.state != "queued" or job.ready or job.run_at < self._now() + ASLEEP_SECONDS:
+            return
+        for one in self._signals.get(seq, {}).values():
+            if one.taken_by is None and job.waits_lane == signal_wait(one.name):
+                self.wrong.append(f"job {job.id} has signal {one.name!r}, and waits for it")
+
     # Leases.
+
+    def _hold(self, old: JobRow | None, row: JobRow) -> None:
+        before = None if old is None else old.holder
+        if before == row.holder:
+            return
+        if row.holder is not None:
+            self._held[row.holder] += 1
+        if before is not None:
+            self._held[before] -= 1
+            self._idle_since[before] = self._clock()
+
+    def _judge_idle(self, row: JobRow) -> None:
+        """No job waits while a process has nothing to do; `row` has just been claimed."""
+        line = self._lines.get(row.seq)
+        if line is None:
+            return
+        for number in self._members:
+            since = self._idle_since[number]
+            if not self._held[number] and (late := self._late(line.since, since)) > IDLE_SECONDS:
+                self.wrong.append(
+                    f"job {row.id} waited {late:.1f} s while process {number} had nothing to do"
+                )
+
+    def _judge_left(self, number: int) -> None:
+        """Who is gone holds nothing."""
+        for job in self._jobs.values():
+            if job.holder == number:
+                self.wrong.append(f"process {number} is gone, and holds job {job.id}")
+        for lane, holder, _ in self._slots:
+            if holder == number:
+                self.wrong.append(f"process {number} is gone, and has a slot of lane {lane}")
+
+    def away(self, processes: Iterable[SimulatedProcess]) -> list[SimulatedProcess]:
+        """Those of these that are no members."""
+        members = {member.pid for member in self._members.values()}
+        return [one for one in processes if one.pid not in members]
 
     def _gone(self, number: int) -> None:
         member = self._members.pop(number)
@@ -441,6 +582,8 @@ class ReferenceModel:
         for name, value in stored.items():
             setattr(self, name, deepcopy(value))
         self._rewound_at = self._clock()
+        self._held = Counter(job.holder for job in self._jobs.values() if job.holder is not None)
+        self._idle_since = dict.fromkeys(self._members, self._clock())
 
     # At the end.
 
@@ -448,6 +591,26 @@ class ReferenceModel:
         """Jobs that somebody was told are stored, and are not."""
         there = {row.id for row in self._jobs.values()}
         return [f"job {job} was accepted and is lost" for job in self.accepted if job not in there]
+
+    def stuck(self, row: JobRow) -> str:
+        """Why a job has not ended, as far as one can see."""
+        member = self._members.get(row.holder or 0)
+        lease = ("" if member is None else member.id, row.id, row.token)
+        if row.state == "running" and member is None:
+            return "its process is gone"
+        if row.state == "running" and lease in self._sent:
+            return f"its run has said {self._sent[lease].outcome.value!r}, which is not stored"
+        if row.state == "running" and (row.id, row.token) not in self._begun:
+            return "it was claimed and never begun"
+        if row.state == "running":
+            return "its run does not end"
+        slots = Counter(holder for lane, holder, _ in self._slots if row.lane and lane == row.lane)
+        if slots:
+            return f"its lane {row.lane} has slots taken: by process {dict(slots)}"
+        idle = [number for number in self._members if not self._held[number]]
+        if row.ready and idle:
+            return f"process {idle[0]} has nothing to do, and does not claim it"
+        return "it waits" if row.ready else f"it is put off until {row.run_at - self._now():+.1f} s"
 
     def unfinished(self, besides: Iterable[str]) -> list[JobRow]:
         """Jobs that have not ended, but for those of these kinds."""

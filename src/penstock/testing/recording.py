@@ -40,6 +40,10 @@ class RecordingQueue(SimulatedQueue):
 class RecordingMember(SqliteMember):
     model: ReferenceModel
 
+    async def join(self) -> None:
+        await super().join()
+        self._marks: dict[int, Lease] = {}
+
     async def exchange(
         self,
         settlements: Sequence[Settlement],
@@ -52,7 +56,14 @@ class RecordingMember(SqliteMember):
 
     def mark_started(self, lease: Lease) -> int:
         self.model.begin(lease, current.get())
-        return super().mark_started(lease)
+        slot = super().mark_started(lease)
+        self.model.mark(lease)
+        self._marks[slot] = lease
+        return slot
+
+    def clear_started(self, slot: int) -> None:
+        super().clear_started(slot)
+        self.model.unmark(self._marks.pop(slot))
 
     async def leave(self) -> None:
         self.model.leave(self.id)

@@ -16,6 +16,8 @@ class JobRow(NamedTuple):
     kind: str
     state: str
     ready: int
+    run_at: float
+    waits_lane: str | None
     lane: str
     band: int
     token: int
@@ -83,6 +85,22 @@ class StepGone(NamedTuple):
     key: str
 
 
+class SignalRow(NamedTuple):
+    """A signal after a change; `taken_by` is the key of the wait that has it."""
+
+    job: int
+    number: int
+    name: str
+    key: str | None
+    payload: str
+    taken_by: str | None
+
+
+class SignalGone(NamedTuple):
+    job: int
+    number: int
+
+
 RowChange = (
     JobRow
     | JobGone
@@ -93,6 +111,8 @@ RowChange = (
     | LaneRow
     | StepRecord
     | StepGone
+    | SignalRow
+    | SignalGone
 )
 _TABLES: dict[type[Any], tuple[str, str]] = {
     JobRow: ("jobs", "new"),
@@ -104,8 +124,10 @@ _TABLES: dict[type[Any], tuple[str, str]] = {
     LaneRow: ("lanes", "new"),
     StepRecord: ("steps", "new"),
     StepGone: ("steps", "old"),
+    SignalRow: ("signals", "new"),
+    SignalGone: ("signals", "old"),
 }
-_UPDATED = (JobRow, LaneRow, StepRecord)
+_UPDATED = (JobRow, LaneRow, StepRecord, SignalRow)
 """The others come and go, and what changes in between does not matter."""
 
 

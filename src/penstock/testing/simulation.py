@@ -20,7 +20,14 @@ from penstock import runtime
 from penstock.app import Penstock
 from penstock.errors import ConfigError
 from penstock.model.job import Job
-from penstock.testing.faults import IN_FILE, ON_SERVER, FaultKind, InjectedFault, draw_faults
+from penstock.testing.faults import (
+    FAILOVER_SECONDS,
+    IN_FILE,
+    ON_SERVER,
+    FaultKind,
+    InjectedFault,
+    draw_faults,
+)
 from penstock.testing.history import told
 from penstock.testing.loop import SimulatedProcess, Stuck, current
 from penstock.testing.machine import Machine, Rows, scratch_folder
@@ -38,8 +45,8 @@ SLOT_SECONDS = 10.0
 """After all is done, slots are given back within this time and two leases."""
 MOST_OFF = 30.0
 """Seconds by which the clock of a host is off, where the queue is on a server."""
-FAILOVER_SECONDS = 3.0
-"""A replica lacks as much, at most."""
+COLLECT_EVERY = 10
+"""Seeds after which garbage is collected."""
 RESTART_SECONDS = 0.5
 """How long it takes to start a process again that died of itself."""
 AHEAD = 3.0
@@ -99,7 +106,11 @@ class Simulation:
         self.network = Network(self.machine)
         self._begun = self.machine.loop.clock
         self.model = ReferenceModel(
-            self._time, self.machine.processes, bool(app.config.tenant_weights)
+            self._time,
+            self.machine.processes,
+            bool(app.config.tenant_weights),
+            now=self.machine.server_time,
+            server=server,
         )
         self.machine.connection.committed = self.model.commit
         self.lines: list[tuple[float, str]] = []
@@ -138,8 +149,11 @@ class Simulation:
                 )
                 found = [*wrong, *self.model.lost()]
                 if not wrong:
+                    unfinished = self._unfinished()
+                    found += unfinished
                     found += self._result_of(done) if over else [LATE]
-                    found += self._unfinished() or self._slots_left()
+                    if not unfinished:
+                        found += self._slots_left() + self._away()
             except Stuck as error:
                 found = [*wrong, *self.model.lost(), str(error)]
             found += [f"{told.get('message')}: {told.get('exception')!r}" for told in loop.errors]
@@ -182,7 +196,8 @@ class Simulation:
         if first.kind not in self._app.handlers:
             return [f"{what}: no handler is registered for {first.kind!r}"]
         at = f" by process {first.holder}" if first.holder else ""
-        return [f"{len(rows)} jobs are not finished: {what}{at}"]
+        why = self.model.stuck(first)
+        return [f"{len(rows)} jobs are not finished: {what}{at}: {why}"]
 
     def _slots_left(self) -> list[str]:
         """When all is done, slots are given back, if only by who takes over from the dead."""
@@ -191,6 +206,21 @@ class Simulation:
             lambda: not self.model.slots_left(), loop.clock + 2 * self._lease_seconds + SLOT_SECONDS
         )
         return [] if gone else [f"slots of {self.model.slots_left()} were never given back"]
+
+    def _away(self) -> list[str]:
+        """When all is done, whoever lives is a member, if only once it has joined again."""
+
+        def away() -> list[SimulatedProcess]:
+            there = [one for one in self._workers if one is not None and one.alive]
+            return self.model.away(there)
+
+        loop = self.machine.loop
+        joined = loop.run_until(lambda: not away(), loop.clock + self._longest_join())
+        return [] if joined else [f"{away()[0]} has not joined again"]
+
+    def _longest_join(self) -> float:
+        last = max((fault.at + fault.seconds for fault in self.faults), default=0.0)
+        return max(0.0, last - self._time()) + 2 * self._lease_seconds + SLOT_SECONDS
 
     async def _client(self) -> None:
         app = self._app_of_process()
@@ -274,7 +304,7 @@ class Simulation:
                 self._workers[number] = None
                 worker.steps_left = fault.steps
                 loop.call_later(fault.seconds, self._replace, number, worker)
-            case FaultKind.STOP if worker is not None:
+            case FaultKind.STOP if worker is not None and worker.stop is not None:
                 self._workers[number] = None
                 worker.stop.set()
                 loop.call_later(fault.seconds, self._replace, number, None)
@@ -480,6 +510,8 @@ def simulate(
                     outcome = attempt(seed, taken, tell=True)
                 raise SimulationFailed(seed, taken, outcome.found, outcome.told)
             tried += 1
+            if tried % COLLECT_EVERY == 0:
+                gc.collect()
             happened += len(drawn)
             jobs += outcome.jobs
             steps += outcome.steps
@@ -509,13 +541,17 @@ def _fewest(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the log of simulated processes to themselves, and spare the garbage collector what was
-    there before them."""
+    """Keep the log of simulated processes to themselves, and the garbage collector out of their
+    way: it looks again and again at what lives until the end of a seed."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    collects = gc.isenabled()
     gc.freeze()
+    gc.disable()
     try:
         yield
     finally:
         gc.unfreeze()
+        if collects:
+            gc.enable()
         logging.disable(before)

@@ -285,11 +285,9 @@ class LifeCycle(RuleBasedStateMachine):
                     job.queue_again(settlement.run_at)
                     job.attempts -= 1
                     job.releases += 1
-                case Outcome.HANDED_BACK:
+                case Outcome.HANDED_BACK | Outcome.CANCEL_SEEN:
                     job.queue_again(settlement.run_at or None)
                     job.attempts -= 1
-                case Outcome.CANCEL_SEEN:
-                    return
         job.holder, job.started = None, False
         if (slot := self.slots.pop(id(settlement.lease), None)) is not None:
             self.members[holder].clear_started(slot)

@@ -9,6 +9,7 @@ import pytest
 from penstock.model.job import HISTORY_LIMIT, Job, JobState
 from penstock.ports.queue import JobFilter, JobQueue, Member, Outcome, Settlement
 from tests.conformance.support import (
+    add,
     add_one,
     cancel_seen,
     claim,
@@ -19,6 +20,7 @@ from tests.conformance.support import (
     failed,
     get,
     handed_back,
+    one,
     released,
     report,
     retry,
@@ -234,15 +236,23 @@ async def test_text_of_any_kind_in_an_error_can_be_stored_and_read(
         assert dead.error.message == dead.history[0].error.message == text
 
 
-async def test_cancel_seen_for_a_job_that_was_not_cancelled_changes_nothing(
+async def test_cancel_seen_hands_a_job_back_whose_cancel_a_failover_has_taken_back(
     queue: JobQueue, member: Member
 ) -> None:
-    job = await add_one(queue)
-    lease = await claim_one(member)
-    await settle(member, cancel_seen(lease))
+    """Its run has ended: nobody else would ever say so, and the job would be held for ever."""
+    first, second = await add(queue, 2)
+    lost, cancelled = await claim(member, 2)
+    await queue.cancel(one(cancelled))
+    assert await settle(member, cancel_seen(lost), cancel_seen(cancelled)) == []
 
-    assert (await get(queue, job.id)).state is JobState.RUNNING
-    assert await settle(member, completed(lease)) == []
+    assert (await get(queue, first.id)).state is JobState.QUEUED
+    assert (await get(queue, first.id)).attempts == 0
+    assert (await get(queue, second.id)).state is JobState.CANCELLED
+    again = await claim_one(member)
+    assert again.id == first.id
+    await settle(member, cancel_seen(lost))
+    assert (await get(queue, first.id)).state is JobState.RUNNING, "that was another lease"
+    assert await settle(member, completed(again)) == []
 
 
 async def test_run_that_is_released_is_on_record_with_its_reason(

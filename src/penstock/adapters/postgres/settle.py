@@ -105,7 +105,10 @@ async def _settle(
         found = await tx.fetch(outcome.name.lower(), *zip(*rows, strict=True), *limit, number)
         settled = {seq for (seq,) in found}
     stale: list[Settlement] = []
-    if len(settled) < len(batch) and outcome is not Outcome.CANCEL_SEEN:
+    if len(settled) < len(batch) and outcome is Outcome.CANCEL_SEEN:
+        again = [s._replace(outcome=Outcome.HANDED_BACK) for s in batch]
+        await _settle(tx, number, member, Outcome.HANDED_BACK, again)
+    elif len(settled) < len(batch):
         stale = await refused(tx, number, member, batch)
     watched = [s for s in batch if s.lease.log is not None and s.lease.seq in settled]
     again = [s.lease.seq for s in watched if outcome in REQUEUED]

@@ -64,7 +64,11 @@ def _settle(
     settled = {seq for (seq,) in cursor.fetchall()} if watched else set()
     count = len(settled) if watched else cursor.rowcount
     stale: list[Settlement] = []
-    if count < len(batch) and outcome is not Outcome.CANCEL_SEEN:
+    if count < len(batch) and outcome is Outcome.CANCEL_SEEN:
+        again = [s._replace(outcome=Outcome.HANDED_BACK) for s in batch]
+        handed_back = [ROW_OF[Outcome.HANDED_BACK](s, "") for s in again]
+        _settle(tx, number, Outcome.HANDED_BACK, again, handed_back)
+    elif count < len(batch):
         stale = refused(tx, batch)
         tx.execute(sql("cancel_seen"), parameters)  # cancelled while it ended: the run is over too
     if settled:

@@ -134,7 +134,8 @@ local function one(s, holder)
   local row = jobs.load(s.seq)
   if s.outcome == 'cancel seen' then
     if cancel_seen(s, row, holder) then wake('finished') end
-    return false
+    if not row or not stands(row, s, holder) then return false end
+    s.outcome = 'handed back' -- a failover has taken the cancel back
   end
   if row and s.outcome ~= 'completed' and stands(row, s, holder) then
     endings[s.outcome](s, row)
