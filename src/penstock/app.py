@@ -17,6 +17,7 @@ from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.job_events import JobEvents
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
@@ -33,12 +34,13 @@ from penstock.errors import (
 )
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
+from penstock.model.event import JobEvent
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.payload import encode_signal
 from penstock.model.step import Step
 from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
-from penstock.ports.steps import shown
+from penstock.ports.steps import EVENT_NAME, shown
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
 from penstock.wiring.services import AppServices, Service
@@ -95,6 +97,7 @@ class Penstock(Operations):
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
+        self._events = JobEvents(self.queue, self.config.engine)
         self.feeds = Feeds(self.queue, self.config.engine)
         self._request_scopes = RequestScopes(self.queue, self.config.engine)
         self._opened = 0
@@ -254,6 +257,7 @@ class Penstock(Operations):
         if self._opened == 0:
             await self._waiters.close()
             await self._log_waiters.close()
+            await self._events.close()
             await self.feeds.close()
             await self._to_close.aclose()
 
@@ -312,7 +316,15 @@ class Penstock(Operations):
         rows = await self.queue.steps(job_id)
         if not rows:
             await self.get(job_id)
-        return [shown(row) for row in rows]
+        return [shown(row) for row in rows if row.name != EVENT_NAME]
+
+    async def follow(self, job_id: str, *, after: int | None = None) -> AsyncIterator[JobEvent]:
+        """`async for event in app.follow(job.id): ...`: what happens in a job, from its beginning to
+        its end: events that it emits, steps and waits as they are recorded, its progress, and its
+        end, with which this ends too. Whoever stopped reading goes on with
+        `after=event.position`. Raises JobNotFound, also if the job is deleted meanwhile."""
+        async for event in self._events.follow(job_id, after):
+            yield event
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Wait until the job is completed, failed or cancelled, and return it. Raises

@@ -40,7 +40,7 @@ from penstock.engine.step_recorder import StepRecorder
 from penstock.errors import PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
-from penstock.model.payload import encode_payload
+from penstock.model.payload import encode_event, encode_payload
 from penstock.model.tick import tick_of
 from penstock.outbound.client import HttpClient
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
@@ -270,6 +270,15 @@ class JobContext(Generic[State]):
         if self._on_loop():
             return steps.run(call, partial(invoke_here, call))
         return run_in_thread(call, run, services.loop, partial(steps.run, call))
+
+    def emit(self, data: Any) -> Any:
+        """`await ctx.emit({"pages": 3})`: a durable event of this job, told to whoever follows it
+        (`app.follow`). Any JSON value within 256 KiB, up to 10,000 a job. Recorded once, as a step
+        is: a rerun that comes here again with the same does not emit it again. In a sync handler
+        without `await`."""
+        text = encode_event(data)
+        steps = self._run_steps()
+        return self._here(steps.emit(steps.begin_event(text), text))
 
     def sleep(self, seconds: float | timedelta) -> Any:
         """`await ctx.sleep(3600)`: go on after so many seconds, counted from when the job first

@@ -22,6 +22,7 @@ from penstock.engine.step_call import (
 )
 from penstock.engine.step_recorder import StepRecorder
 from penstock.errors import (
+    EventLimit,
     LaneBusy,
     LeaseLost,
     QueueError,
@@ -33,8 +34,8 @@ from penstock.errors import (
     is_permanent,
 )
 from penstock.model.payload import encode_step
-from penstock.model.step import STEP_RESULT_LIMIT, step_key
-from penstock.ports.steps import WAIT_HASH, StepRow
+from penstock.model.step import EVENT_LIMIT, STEP_RESULT_LIMIT, short_hash, step_key
+from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow
 from penstock.telemetry import tracing
 
 NOT_ATTEMPTS = (LaneBusy, RunLater, QueueError, LeaseLost)
@@ -56,6 +57,8 @@ class RunSteps:
         """What is stored of the job's steps, by key."""
         self._keys: set[str] = set()
         """Keys of the steps that are stored or under way: what counts toward `max_steps`."""
+        self._events: set[str] = set()
+        """The same of emitted events, which have a limit of their own."""
         self._seen: set[str] = set()
         """Keys of the steps that this run has called."""
         self._bytes = 0
@@ -91,10 +94,25 @@ class RunSteps:
     def begin_wait(self, name: str) -> StepCall:
         """The same for a wait, which calls no function. Its length is no part of it: what counts is
         the end that was recorded first, so that it may be computed anew in each run."""
-        occurrence = next(self._calls.setdefault((name, WAIT_HASH), count(1)))
-        key = step_key(name, WAIT_HASH, occurrence)
+        return self._begin_other(name, WAIT_HASH)
+
+    def begin_event(self, text: str) -> StepCall:
+        """The same for an event to emit, of which this is the JSON text."""
+        return self._begin_other(EVENT_NAME, short_hash(text))
+
+    def _begin_other(self, name: str, hashed: str) -> StepCall:
+        occurrence = next(self._calls.setdefault((name, hashed), count(1)))
+        key = step_key(name, hashed, occurrence)
         self._open += 1
-        return StepCall(name, _nothing, (), WAIT_HASH, occurrence, key, None, 0, None, False)
+        return StepCall(name, _nothing, (), hashed, occurrence, key, None, 0, None, False)
+
+    async def emit(self, call: StepCall, text: str) -> None:
+        """Record an event, unless an earlier run has."""
+        async with self.waiting("emit"):
+            if call.key not in self._known:
+                self._check_bytes("an event", len(text.encode()))
+                now = self._run.member.now()
+                await self.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
 
     @asynccontextmanager
     async def waiting(self, name: str) -> AsyncIterator[None]:
@@ -117,7 +135,7 @@ class RunSteps:
     def note(self, row: StepRow) -> None:
         """It was stored."""
         self._known[row.key] = row
-        self._keys.add(row.key)
+        (self._events if row.name == EVENT_NAME else self._keys).add(row.key)
 
     async def run(self, call: StepCall, invoke: Invoke) -> Any:
         """What the step came to: from its record, else by calling its function."""
@@ -154,6 +172,11 @@ class RunSteps:
 
     def _count(self, key: str, name: str) -> None:
         """StepLimit if it would be one step too many."""
+        if name == EVENT_NAME:
+            if key not in self._events and len(self._events) >= EVENT_LIMIT:
+                raise EventLimit(f"a job emits at most {EVENT_LIMIT:,} events")
+            self._events.add(key)
+            return
         limit = self._recorder.settings.max_steps
         if key not in self._keys and len(self._keys) >= limit:
             raise StepLimit(
@@ -176,7 +199,8 @@ class RunSteps:
             if old and not await run.member.drop_steps(run.lease, old):
                 raise LeaseLost(run.lease.id, name)
             self._known = {row.key: row for row in rows if row.version == version}
-            self._keys.update(self._known)
+            self._events = {row.key for row in rows if row.name == EVENT_NAME} & set(self._known)
+            self._keys.update(set(self._known) - self._events)
             self._bytes = sum(_size(row) for row in self._known.values())
             self._loaded = True
         finally:
@@ -241,21 +265,26 @@ class RunSteps:
 
     async def _record(self, call: StepCall, row: StepRow, value: Any) -> Any:
         text = encode_step(value, f"result of step {call.name!r}")
-        size, most = len(text.encode()), self._recorder.settings.max_steps_bytes
+        size = len(text.encode())
         if size > STEP_RESULT_LIMIT:
             raise ResultTooLarge(
                 f"result of step {call.name!r} is {size:,} bytes, the limit is "
                 f"{STEP_RESULT_LIMIT:,}; store it elsewhere and return a reference"
             )
-        if self._bytes + size > most:
-            raise StepLimit(
-                f"step {call.name!r}: the results of all steps of a job take at most {most:,} "
-                "bytes (setting max_steps_bytes); store them elsewhere and return references"
-            )
-        self._bytes += size
+        self._check_bytes(f"step {call.name!r}", size)
         await self.write(row._replace(finished_at=self._run.member.now(), result=text))
         # As a rerun gets it: a tuple has become a list the first time, too.
         return json.loads(text)
+
+    def _check_bytes(self, what: str, size: int) -> None:
+        """StepLimit if so many bytes would be too much; else they count."""
+        most = self._recorder.settings.max_steps_bytes
+        if self._bytes + size > most:
+            raise StepLimit(
+                f"{what}: the results of all steps of a job take at most {most:,} "
+                "bytes (setting max_steps_bytes); store them elsewhere and return references"
+            )
+        self._bytes += size
 
     def row(self, call: StepCall, attempts: int, started_at: float) -> StepRow:
         """A row for a call, without a result."""

@@ -97,6 +97,17 @@ def encode_signal(payload: Any) -> str:
     return text
 
 
+def encode_event(data: Any) -> str:
+    """The JSON text of an emitted event; ValidationError if it is none, or too large."""
+    _, text, size = _encode_or(data, ValidationError, "event")
+    if size > PAYLOAD_LIMIT:
+        raise PayloadTooLarge(
+            f"event is {size:,} bytes, the limit is {PAYLOAD_LIMIT:,}; "
+            "store the data elsewhere and emit a reference"
+        )
+    return text
+
+
 def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[Any, str, int]:
     try:
         try:

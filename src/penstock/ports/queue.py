@@ -26,7 +26,7 @@ from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
 from penstock.ports.operators import OperableQueue
-from penstock.ports.steps import Consumed, StepRow
+from penstock.ports.steps import Consumed, Recorded, StepRow
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -322,7 +322,8 @@ class Member(Protocol):
     async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
         """Store steps of running jobs in one transaction, each fenced by its lease; which were
         stored. One that has no result counts attempts: it leaves a result that is there as it is,
-        and may be forgotten by a crash of the machine. Storing the same again does no harm."""
+        and may be forgotten by a crash of the machine. Storing the same again does no harm: it keeps
+        its position. Whoever listens for FINISHED is woken for events, not for steps."""
         ...
 
     async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
@@ -442,6 +443,16 @@ class JobQueue(OperableQueue, Protocol):
 
     async def steps(self, job_id: str) -> list[StepRow]:
         """The steps of a job, in the order in which they were begun."""
+        ...
+
+    async def recorded(self, job_id: str, after: int, limit: int) -> list[Recorded]:
+        """Steps and events of a job that were recorded after a position, in order. A position is
+        higher than every earlier one of its job, also of those that were dropped, and nothing
+        ever appears before one that was given out."""
+        ...
+
+    async def last_recorded(self, ids: Sequence[str]) -> dict[str, int]:
+        """The newest position of each of these jobs that is there; 0: it has recorded nothing."""
         ...
 
     async def discard(self, where: JobFilter) -> list[str]:

@@ -39,6 +39,7 @@ from penstock.ports.queue import (
     Topic,
     Want,
 )
+from penstock.ports.steps import EVENT_NAME
 
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
@@ -48,7 +49,7 @@ _EXCHANGE = (
 )
 
 _RECORD = (
-    "SELECT penstock.record_steps_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
+    "SELECT penstock.record_steps_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
     " $15, $16)"
 )
 
@@ -242,6 +243,8 @@ class PostgresMember(SqlMember):
                 *(self._number, self.id, soft),
                 *zip(*rows, strict=True),
             )
+            if any(row.name == EVENT_NAME for _, row in writes):
+                await self._queue.ring(connection, Topic.FINISHED)
         places = set(stored)
         return [place in places for place in range(1, len(writes) + 1)]
 

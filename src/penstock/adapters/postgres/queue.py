@@ -138,6 +138,12 @@ class PostgresQueue(SqlQueue):
     async def fetchval(self, statement: str, *values: Any) -> Any:
         return await self._look(lambda tx: tx.fetchval(statement, *values), COMMAND_SECONDS)
 
+    async def ring(self, connection: Connection, topic: Topic) -> None:
+        """Send a wake-up by itself: all transactions that send one wait for each other's disk."""
+        if not self.database.poll_only:
+            await connection.execute(self.database.sql("SELECT penstock.ring($1)"), [topic.value])
+        self.wakeups.changed([topic])
+
     async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
         """Each in a transaction of its own."""
         for member in dead:

@@ -48,7 +48,7 @@ from penstock.ports.queue import (
     Stopped,
     Topic,
 )
-from penstock.ports.steps import SIGNAL_LIMIT, StepRow, signal_wait
+from penstock.ports.steps import SIGNAL_LIMIT, Recorded, StepRow, signal_wait
 
 logger = logging.getLogger("penstock.redis")
 
@@ -263,6 +263,21 @@ class RedisQueue:
 
     async def steps(self, job_id: str) -> list[StepRow]:
         return await steps.read(self.connections, job_id)
+
+    async def recorded(self, job_id: str, after: int, limit: int) -> list[Recorded]:
+        ask = {"id": job_id, "after": after, "limit": limit}
+        return [
+            Recorded(int(float(position)), steps.read_row(key, value))
+            for position, key, value in await self.connections.call("recorded", ask)
+        ]
+
+    async def last_recorded(self, ids: Sequence[str]) -> dict[str, int]:
+        last: dict[str, int] = {}
+        for first in range(0, len(ids), IDS):
+            some = {"ids": list(ids[first : first + IDS])}
+            found = await self.connections.call("last_recorded", some)
+            last.update((job_id, int(float(position))) for job_id, position in found)
+        return last
 
     async def synced(self) -> None:
         """With `wait_aof`, wait until the append-only file has what was written so far."""

@@ -22,7 +22,7 @@ from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
-from penstock.ports.steps import StepRow
+from penstock.ports.steps import Recorded, StepRow
 
 T = TypeVar("T")
 
@@ -118,6 +118,14 @@ class SqlQueue(ABC):
     async def steps(self, job_id: str) -> list[StepRow]:
         rows = await self.look(lambda tx: tx.fetch("steps_of", id=job_id), long=True)
         return [StepRow(*row) for row in rows]
+
+    async def recorded(self, job_id: str, after: int, limit: int) -> list[Recorded]:
+        rows = await self.rows("recorded_after", id=job_id, after=after, limit=limit)
+        return [Recorded(position, StepRow(*row)) for position, *row in rows]
+
+    async def last_recorded(self, ids: Sequence[str]) -> dict[str, int]:
+        rows = await self.rows("last_recorded", ids=list(ids))
+        return {job_id: int(last) for job_id, last in rows}
 
     async def discard(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.discard, where)

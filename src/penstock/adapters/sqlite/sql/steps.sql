@@ -3,13 +3,15 @@
 -- name: record_step
 -- Only if the lease stands. What is only counted leaves a record as it is.
 INSERT INTO steps (
-    job, key, name, arguments, occurrence, version, lane, attempts, started_at, finished_at, result)
+    job, key, name, arguments, occurrence, version, lane, attempts, started_at, finished_at, result,
+    position)
 SELECT :seq, :key, :name, :arguments, :occurrence, :version, :lane, :attempts, :started_at,
-       :finished_at, :result
+       :finished_at, :result, CASE WHEN :result IS NOT NULL THEN {next_position} END
 FROM jobs
 WHERE seq = :seq AND id = :id AND token = :token AND holder = :member AND state = 'running'
 ON CONFLICT (job, key) DO UPDATE
 SET version = excluded.version, lane = excluded.lane, attempts = excluded.attempts,
     started_at = excluded.started_at,
     finished_at = coalesce(excluded.finished_at, steps.finished_at),
-    result = coalesce(excluded.result, steps.result)
+    result = coalesce(excluded.result, steps.result),
+    position = coalesce(steps.position, excluded.position)
