@@ -1,4 +1,4 @@
-"""`penstock jobs`: list, show, cancel, rerun, signal, watch."""
+"""`penstock jobs`: list, show, cancel, rerun, signal, follow, watch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.model.step import Step
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
-group = new_group("List, show, cancel, signal, watch and rerun jobs.")
+group = new_group("List, show, cancel, signal, follow, watch and rerun jobs.")
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id, or its beginning or end.")]
 JobsArgument = Annotated[
@@ -201,6 +201,27 @@ def signal(
         [whole] = run(whole_ids(app, [job_id]))
         stored = run(app.signal(whole, name, told, key=key))
     session.show(SignalStored(stored), "sent" if stored else "sent before: it has this key")
+
+
+@group.command("follow")
+def follow(
+    *,
+    job_id: JobArgument,
+    after: int | None = option("POSITION", "Only what comes after it; see the first column."),
+    session: Session,
+) -> None:
+    """Follow the events of a job, from its first to its end.
+
+    These are events that it emits, steps as they are recorded, its progress and its end, a line for
+    each; with --json, a line of JSON. The exit code is 1 if it failed or was cancelled.
+    """
+    from penstock.cli.job_events import print_events
+
+    with session.opened() as (app, run):
+        [whole] = run(whole_ids(app, [job_id]))
+        job = run(print_events(app, whole, after, as_json=session.as_json))
+    if job.state is not JobState.COMPLETED:
+        raise typer.Exit(ExitCode.UNSUCCESSFUL)
 
 
 @group.command("watch")
