@@ -16,6 +16,7 @@ from penstock import config
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.feeds import Feeds
+from penstock.engine.from_step import records_before
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.job_events import JobEvents
 from penstock.engine.orchestrator import JobOrchestrator
@@ -319,8 +320,8 @@ class Penstock(Operations):
         return [shown(row) for row in rows if row.name != EVENT_NAME]
 
     async def follow(self, job_id: str, *, after: int | None = None) -> AsyncIterator[JobEvent]:
-        """`async for event in app.follow(job.id): ...`: what happens in a job, from its beginning to
-        its end: events that it emits, steps and waits as they are recorded, its progress, and its
+        """`async for event in app.follow(job.id): ...`: what happens in a job, from its beginning
+        to its end: events that it emits, steps and waits as they are recorded, its progress, and its
         end, with which this ends too. Whoever stopped reading goes on with
         `after=event.position`. Raises JobNotFound, also if the job is deleted meanwhile."""
         async for event in self._events.follow(job_id, after):
@@ -379,12 +380,20 @@ class Penstock(Operations):
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
-    async def rerun(self, job: Job | str, *, job_id: str | None = None) -> Job:
+    async def rerun(
+        self, job: Job | str, *, job_id: str | None = None, from_step: str | None = None
+    ) -> Job:
         """Run a job, or the one with this id, again as a new one: the same kind, payload, lane,
         priority and tenant, without its key, log and deadline. The old one, which is the new one's
-        `rerun_of`, stays as it is. `job_id` names the new one, as for `enqueue`."""
+        `rerun_of`, stays as it is. `job_id` names the new one, as for `enqueue`.
+
+        `from_step`: the new job takes over what was recorded before the first record of this name;
+        `name#3`: before the third. ValidationError if there is none."""
         old = await self.get(job) if isinstance(job, str) else job
-        return await self._enqueuer.rerun(old, job_id=job_id)
+        records = None
+        if from_step is not None:
+            records = await records_before(self.queue, old.id, from_step)
+        return await self._enqueuer.rerun(old, job_id=job_id, records=records)
 
     async def stop_log(
         self, log: str, *, tenant: str = "default", running: bool = False, whole: bool = False

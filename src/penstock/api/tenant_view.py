@@ -137,15 +137,17 @@ class TenantView:
                 return f"its log {job.log} is stopped; reopen it first"
         return "it does not match the rest of the filter"
 
-    async def rerun(self, job_id: str, *, new_id: str | None = None) -> Job:
-        """Run a job again as a new one. ValidationError for kinds that only
+    async def rerun(
+        self, job_id: str, *, new_id: str | None = None, from_step: str | None = None
+    ) -> Job:
+        """Run a job again as a new one; see `Penstock.rerun`. ValidationError for kinds that only
         the library makes jobs of."""
         job = await self.job(job_id)
         for start, maker in RESERVED.items():
             if job.kind.startswith(start):
                 instead = INSTEAD.get(start, "that makes a new one")
                 raise ValidationError(f"jobs of kind {job.kind!r} are made by {maker}: {instead}")
-        return await self.app.rerun(job, job_id=new_id)
+        return await self.app.rerun(job, job_id=new_id, from_step=from_step)
 
     async def dead_groups(self) -> list[DeadGroup]:
         return await self.app.dead_groups(self.tenant)

@@ -39,7 +39,7 @@ def _text(event: JobEvent, names: Collection[str]) -> str:
             return f"{data['fraction']:.0%}  {printable(data['message'])}"
         case "end":
             told = data["error"] or data["result"]
-            return data["state"] + ("" if told is None else f"  {_json(told, names)}")
+            return f"{data['state']}  {'' if told is None else _json(told, names)}"
 
 
 def _json(value: Any, names: Collection[str]) -> str:

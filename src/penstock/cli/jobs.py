@@ -159,7 +159,14 @@ def _cancel_named(parts: list[str], session: Session) -> None:
 
 
 @group.command("rerun")
-def rerun(*, job_id: JobArgument, session: Session) -> None:
+def rerun(
+    *,
+    job_id: JobArgument,
+    from_step: str | None = option(
+        "NAME", "Take over what was recorded before this step; NAME#3 is the third of that name."
+    ),
+    session: Session,
+) -> None:
     """Run a job again as a new one, and print its id.
 
     The same kind, payload, lane, priority and tenant, without its key, log and deadline. The old
@@ -170,7 +177,7 @@ def rerun(*, job_id: JobArgument, session: Session) -> None:
     with session.opened() as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         old = run(app.get(whole))
-        job = run(TenantView(app, old.tenant).rerun(whole))
+        job = run(TenantView(app, old.tenant).rerun(whole, from_step=from_step))
     session.show(job, job.id)
 
 

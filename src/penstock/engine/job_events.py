@@ -35,8 +35,8 @@ class _Place(NamedTuple):
 
 
 class JobEvents:
-    """The events of jobs, for those who follow them in this process. One read for each wake-up tells
-    all of them whether there is anything new."""
+    """The events of jobs, for those who follow them in this process. One read for each wake-up
+    tells all of them whether there is anything new."""
 
     def __init__(self, queue: JobQueue, settings: EngineConfig) -> None:
         self._queue = queue

@@ -56,6 +56,14 @@ class ParentRun(NamedTuple):
     """The id of the membership that it is leased to."""
 
 
+class TakenOver(NamedTuple):
+    """Records that a new job takes over from another."""
+
+    job_id: str
+    before: int
+    """Those whose position is lower."""
+
+
 @dataclass(slots=True, frozen=True)
 class NewJobs:
     """A batch of jobs of one kind to enqueue together."""
@@ -77,6 +85,8 @@ class NewJobs:
     """They are cancelled with their parent."""
     rerun_of: str | None = None
     """The job that they repeat."""
+    records: TakenOver | None = None
+    """For a single job without a key. JobNotFound, and nothing is stored, if that job is gone."""
     trace: str | None = None
     """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False
@@ -322,8 +332,8 @@ class Member(Protocol):
     async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
         """Store steps of running jobs in one transaction, each fenced by its lease; which were
         stored. One that has no result counts attempts: it leaves a result that is there as it is,
-        and may be forgotten by a crash of the machine. Storing the same again does no harm: it keeps
-        its position. Whoever listens for FINISHED is woken for events, not for steps."""
+        and may be forgotten by a crash of the machine. Storing the same again does no harm: it
+        keeps its position. Whoever listens for FINISHED is woken for events, not for steps."""
         ...
 
     async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:

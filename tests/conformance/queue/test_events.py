@@ -18,7 +18,9 @@ from tests.support.waiting import PATIENCE
 
 
 def row(key: str, name: str = "step", result: str | None = "1") -> StepRow:
-    return StepRow(key, name, "hash", 1, "", None, 1, 10.5, result and 20.25, result)
+    return StepRow(
+        key, name, "hash", 1, "", None, 1, 10.5, None if result is None else 20.25, result
+    )
 
 
 async def record(member: Member, lease: Lease, *rows: StepRow) -> None:

@@ -169,3 +169,15 @@ def test_follow_prints_each_event_when_it_happens(cli: Cli) -> None:
     cli("jobs", "cancel", job_id)
     assert following.end().code == 1
     assert following.out.splitlines()[-1].split()[1:] == ["end", "cancelled"]
+
+
+def test_rerun_from_a_step_takes_over_what_came_before(cli: Cli, dead: str) -> None:
+    app = Penstock(cli.url, durable=False)
+
+    new = cli("jobs", "rerun", dead, "--from-step", "plan#2").out.strip()
+
+    assert [step.name for step in cli.call(app.steps(new), app)] == ["plan"]
+    refused = cli(
+        "jobs", "rerun", dead, "--from-step", "fail", code=2
+    )  # it raised, and has no record
+    assert "recorded no step 'fail'; there are 'plan'" in refused.err

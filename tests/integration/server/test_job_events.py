@@ -50,3 +50,27 @@ async def test_a_job_is_told_from_its_first_event_to_its_end(site: Site) -> None
         assert (await client.get(path, headers=headers)).status_code == 204
     async with await site.client("others", KeyScope.READ) as client:
         assert (await client.get(path)).status_code == 404
+
+
+async def test_a_job_is_rerun_from_a_step(site: Site) -> None:
+    calls: list[str] = []
+
+    @site.app.job("pages")
+    async def pages(ctx: JobContext) -> None:
+        await ctx.step("plan", lambda: calls.append("plan"))
+        await ctx.step("read", lambda: calls.append("read"))
+
+    scopes = (KeyScope.READ, KeyScope.WRITE)
+    async with site.app.running(), await site.client("default", *scopes) as client:
+        job = await site.app.enqueue("pages")
+        await site.app.wait(job.id, timeout=PATIENCE)
+        calls.clear()
+        url = f"/v1/jobs/{job.id}/rerun"
+        again = await client.post(url, json={"from_step": "read"})
+        assert (again.status_code, again.json()["rerun_of"]) == (202, job.id)
+        await site.app.wait(again.json()["id"], timeout=PATIENCE)
+        assert calls == ["read"]
+        refused = await client.post(url, json={"from_step": "write"})
+        assert (refused.status_code, "'plan', 'read'" in refused.text) == (422, True)
+        assert (await client.post(url, json={"step": "read"})).status_code == 422
+        assert (await client.post(url)).status_code == 202

@@ -160,6 +160,7 @@ class RedisQueue:
             "lanes": names if len(distinct) != 1 else None,
             "configs": lanes.configs(distinct, self.lane_config),
             "keys": keys if any(keys) else None,
+            "records": batch.records,
         }
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
@@ -170,6 +171,8 @@ class RedisQueue:
                 raise LogStopped(*reply)
             case "parent ended":
                 raise ParentEnded(*reply)
+            case "unknown":
+                raise JobNotFound(*reply)
         await self.synced()
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}

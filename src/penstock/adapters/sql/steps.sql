@@ -30,6 +30,19 @@ SELECT j.id, coalesce((
     WHERE s.job = j.seq AND s.position IS NOT NULL), 0)
 FROM penstock.jobs AS j WHERE j.id = ANY (:ids)
 
+-- name: take_over_records
+INSERT INTO penstock.steps (
+    job, key, name, arguments, occurrence, version, lane, attempts, started_at, finished_at, result,
+    position)
+SELECT j.seq, s.key, s.name, s.arguments, s.occurrence, s.version, s.lane, s.attempts, s.started_at,
+       s.finished_at, s.result, s.position
+FROM penstock.steps AS s, penstock.jobs AS j
+WHERE s.job = :source AND s.position < :before AND j.id = :id
+
+-- name: has_records
+-- A run with token 1 would look for none.
+UPDATE penstock.jobs SET token = 1 WHERE id = :id
+
 -- name: lock_held
 -- The job of a lease that stands, locked until the end of the transaction.
 SELECT j.seq FROM penstock.jobs AS j

@@ -14,3 +14,16 @@ function records.place(seq, token, key)
   local last = tonumber(redis.call('ZREVRANGE', order, 0, 0, 'WITHSCORES')[2] or 0)
   redis.call('ZADD', order, exact(math.max(token * POSITIONS_A_CLAIM, last) + 1), key)
 end
+
+-- Give a new job the records of another below a position.
+function records.take_over(source, before, seq)
+  local flat = redis.call('ZRANGEBYSCORE', records.order(source), '-inf', '(' .. exact(before),
+    'WITHSCORES')
+  for n = 1, #flat, 2 do
+    local row = redis.call('HGET', ns .. 'steps:' .. source, flat[n])
+    redis.call('HSET', ns .. 'steps:' .. seq, flat[n], row)
+    redis.call('ZADD', records.order(seq), flat[n + 1], flat[n])
+  end
+  -- A run with token 1 would look for none.
+  if #flat > 0 then redis.call('HSET', ns .. 'job:' .. seq, 'token', 1) end
+end
