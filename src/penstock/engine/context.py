@@ -246,6 +246,7 @@ class JobContext(Generic[State]):
         retries: int = 0,
         timeout: float | None = None,
         strict: bool = False,
+        transaction: bool = False,
     ) -> Any:
         """`await ctx.step("plan", make_plan, question)`: do a part of the job and record its
         result. When the job is run again, the record is returned and the function is not called.
@@ -260,13 +261,17 @@ class JobContext(Generic[State]):
         each run tries at least once. `timeout`: seconds for one call. `strict`: raise StepMismatch
         where the record was made with other arguments.
 
+        `transaction`: on PostgreSQL, call it with an asyncpg connection before its arguments. What
+        it writes there and the record are one commit, fenced by the lease: both are stored, once,
+        or neither. ConfigError where the queue is elsewhere.
+
         What raises is not recorded. LeaseLost if this run holds its job no more; StepLimit and
         ResultTooLarge for what is too much to be recorded.
         """
         from penstock.engine.step_call import invoke_here, run_in_thread
 
         services, run, steps = self._services, self._run, self._run_steps()
-        call = steps.begin(name, function, args, lane, retries, timeout, strict)
+        call = steps.begin(name, function, args, lane, retries, timeout, strict, transaction)
         if self._on_loop():
             return steps.run(call, partial(invoke_here, call))
         return run_in_thread(call, run, services.loop, partial(steps.run, call))

@@ -17,6 +17,7 @@ from penstock.engine.step_call import (
     Invoke,
     StepCall,
     check_options,
+    check_transaction,
     current_key,
     hash_arguments,
 )
@@ -77,10 +78,13 @@ class RunSteps:
         retries: int,
         timeout: float | None,
         strict: bool,
+        transaction: bool,
     ) -> StepCall:
         """The call that this is, by its name, its arguments and how often both have been called.
         Not async: in a `gather` they are counted in the order in which they are written."""
         check_options(name, function, lane, retries, timeout)
+        if transaction:
+            check_transaction(name, function, self._run.member.transactions)
         hashed = hash_arguments(name, arguments)
         # One C call for each, so that threads of a handler do not get the same number.
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
@@ -88,7 +92,17 @@ class RunSteps:
         self._seen.add(key)
         self._open += 1
         return StepCall(
-            name, function, arguments, hashed, occurrence, key, lane, retries, timeout, strict
+            name,
+            function,
+            arguments,
+            hashed,
+            occurrence,
+            key,
+            lane,
+            retries,
+            timeout,
+            strict,
+            transaction,
         )
 
     def begin_wait(self, name: str) -> StepCall:
@@ -227,6 +241,8 @@ class RunSteps:
             try:
                 async with self._in_lane(call):
                     row = row._replace(started_at=now())
+                    if call.transaction:
+                        return await self._transact(call, row)
                     value = await self._in_time(call, invoke)
             except NOT_ATTEMPTS:
                 if call.counted:
@@ -263,7 +279,31 @@ class RunSteps:
                 f"step {call.name!r} took longer than its timeout of {call.timeout:g} s"
             ) from None
 
+    async def _transact(self, call: StepCall, row: StepRow) -> Any:
+        """Call the function with a connection, and record its result in its transaction. Only the
+        call has a time limit: a commit that is cut short may have been made."""
+        run = self._run
+
+        async def effect(connection: Any) -> StepRow:
+            value = await self._in_time(call, lambda: call.function(connection, *call.arguments))
+            text = self._encoded(call, value)
+            return row._replace(finished_at=run.member.now(), result=text)
+
+        self._count(row.key, row.name)
+        stored = await run.member.transact(run.lease, effect)
+        if stored is None:
+            raise LeaseLost(run.lease.id, call.name)
+        self.note(stored)
+        return json.loads(stored.result or "null")
+
     async def _record(self, call: StepCall, row: StepRow, value: Any) -> Any:
+        text = self._encoded(call, value)
+        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
+        # As a rerun gets it: a tuple has become a list the first time, too.
+        return json.loads(text)
+
+    def _encoded(self, call: StepCall, value: Any) -> str:
+        """The result as it is stored; an error if it is too large."""
         text = encode_step(value, f"result of step {call.name!r}")
         size = len(text.encode())
         if size > STEP_RESULT_LIMIT:
@@ -272,9 +312,7 @@ class RunSteps:
                 f"{STEP_RESULT_LIMIT:,}; store it elsewhere and return a reference"
             )
         self._check_bytes(f"step {call.name!r}", size)
-        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
-        # As a rerun gets it: a tuple has become a list the first time, too.
-        return json.loads(text)
+        return text
 
     def _check_bytes(self, what: str, size: int) -> None:
         """StepLimit if so many bytes would be too much; else they count."""

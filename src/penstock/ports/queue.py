@@ -16,7 +16,7 @@ for `exchange`, the same call can be made again: settling twice with one token i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
@@ -334,6 +334,19 @@ class Member(Protocol):
         stored. One that has no result counts attempts: it leaves a result that is there as it is,
         and may be forgotten by a crash of the machine. Storing the same again does no harm: it
         keeps its position. Whoever listens for FINISHED is woken for events, not for steps."""
+        ...
+
+    @property
+    def transactions(self) -> bool:
+        """Whether `transact` works here."""
+        ...
+
+    async def transact(
+        self, lease: Lease, effect: Callable[[Any], Awaitable[StepRow]]
+    ) -> StepRow | None:
+        """Call `effect` with a connection in a transaction, and store the step that it returns in
+        the same one, fenced by the lease. None, and nothing is stored, if the lease is lost. What
+        `effect` raises is raised, and nothing is stored."""
         ...
 
     async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
