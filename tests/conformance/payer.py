@@ -1,4 +1,4 @@
-"""A worker process that pays in a step with `transaction=True`, and kills itself in it, or right after.
+"""A worker process that pays in a step with `transaction=True`, and kills itself in it or after it.
 
 python -m tests.conformance.payer URL before|after
 """

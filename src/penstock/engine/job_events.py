@@ -27,7 +27,7 @@ NO_PROGRESS: Progress = (0.0, "")
 
 
 class _Place(NamedTuple):
-    """What a follower has been told of a job."""
+    """The place of a follower: what it has been told of a job."""
 
     job_id: str
     position: int

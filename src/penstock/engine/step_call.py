@@ -81,8 +81,8 @@ def check_transaction(name: str, function: Callable[..., Any], possible: bool) -
     use one."""
     if not possible:
         raise ConfigError(
-            f"step {name!r}: transaction=True is for a queue in PostgreSQL, where effect and record "
-            "can be one commit; elsewhere use ctx.step_key"
+            f"step {name!r}: transaction=True is for a queue in PostgreSQL, where effect and "
+            "record can be one commit; elsewhere use ctx.step_key"
         )
     if not is_async(function):
         raise ValidationError(

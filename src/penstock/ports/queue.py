@@ -137,7 +137,8 @@ class Lease(NamedTuple):
     start_at: float = 0.0
     """In a lane: when the permit allows the start."""
     void_at: float = 0.0
-    """In a lane: a start later than this needs another permit."""
+    """In a lane: a start later than this needs another permit. Infinite where the job resumes after
+    it was suspended: it has its slot, and no permit for a request."""
 
     @property
     def ref(self) -> Ref:
