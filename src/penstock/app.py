@@ -16,9 +16,7 @@ from penstock import config
 from penstock.engine.enqueue_options import EnqueueOptions
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.feeds import Feeds
-from penstock.engine.from_step import records_before
 from penstock.engine.handlers import Handler, Handlers
-from penstock.engine.job_events import JobEvents
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
@@ -35,7 +33,6 @@ from penstock.errors import (
 )
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
-from penstock.model.event import JobEvent
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.payload import encode_signal
@@ -49,6 +46,8 @@ from penstock.wiring.services import AppServices, Service
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
+    from penstock.engine.job_events import JobEvents
+    from penstock.model.event import JobEvent
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
 
@@ -98,7 +97,7 @@ class Penstock(Operations):
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
-        self._events = JobEvents(self.queue, self.config.engine)
+        self._events: JobEvents | None = None
         self.feeds = Feeds(self.queue, self.config.engine)
         self._request_scopes = RequestScopes(self.queue, self.config.engine)
         self._opened = 0
@@ -258,7 +257,8 @@ class Penstock(Operations):
         if self._opened == 0:
             await self._waiters.close()
             await self._log_waiters.close()
-            await self._events.close()
+            if self._events is not None:
+                await self._events.close()
             await self.feeds.close()
             await self._to_close.aclose()
 
@@ -324,6 +324,10 @@ class Penstock(Operations):
         to its end: events that it emits, steps and waits as they are recorded, its progress, and
         its end, with which this ends too. Whoever stopped reading goes on with
         `after=event.position`. Raises JobNotFound, also if the job is deleted meanwhile."""
+        if self._events is None:
+            from penstock.engine.job_events import JobEvents
+
+            self._events = JobEvents(self.queue, self.config.engine)
         async for event in self._events.follow(job_id, after):
             yield event
 
@@ -392,6 +396,8 @@ class Penstock(Operations):
         old = await self.get(job) if isinstance(job, str) else job
         records = None
         if from_step is not None:
+            from penstock.engine.from_step import records_before
+
             records = await records_before(self.queue, old.id, from_step)
         return await self._enqueuer.rerun(old, job_id=job_id, records=records)
 
