@@ -322,8 +322,8 @@ class Penstock(Operations):
     async def follow(self, job_id: str, *, after: int | None = None) -> AsyncIterator[JobEvent]:
         """`async for event in app.follow(job.id): ...`: what happens in a job, from its beginning
         to its end: events that it emits, steps and waits as they are recorded, its progress, and
-        its end, with which this ends too. Whoever stopped reading goes on with
-        `after=event.position`. Raises JobNotFound, also if the job is deleted meanwhile."""
+        its end, with which this ends too; `after=event.position` goes on from there. Raises
+        JobNotFound, also if the job is deleted meanwhile."""
         if self._events is None:
             from penstock.engine.job_events import JobEvents
 

@@ -262,8 +262,7 @@ class JobContext(Generic[State]):
         where the record was made with other arguments.
 
         `transaction`: on PostgreSQL, call it with an asyncpg connection before its arguments. What
-        it writes there and the record are one commit, fenced by the lease: both are stored, once,
-        or neither. ConfigError where the queue is elsewhere.
+        it writes there and the record are one commit, fenced by the lease. ConfigError elsewhere.
 
         What raises is not recorded. LeaseLost if this run holds its job no more; StepLimit and
         ResultTooLarge for what is too much to be recorded.
@@ -279,8 +278,7 @@ class JobContext(Generic[State]):
     def emit(self, data: Any) -> Any:
         """`await ctx.emit({"pages": 3})`: a durable event of this job, told to whoever follows it
         (`app.follow`). Any JSON value within 256 KiB, up to 10,000 a job. Recorded once, as a step
-        is: a rerun that comes here again with the same does not emit it again. In a sync handler
-        without `await`."""
+        is, and not emitted again by a rerun. In a sync handler without `await`."""
         text = encode_event(data)
         steps = self._run_steps()
         return self._here(steps.emit(steps.begin_event(text), text))

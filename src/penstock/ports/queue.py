@@ -333,8 +333,8 @@ class Member(Protocol):
     async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
         """Store steps of running jobs in one transaction, each fenced by its lease; which were
         stored. One that has no result counts attempts: it leaves a result that is there as it is,
-        and may be forgotten by a crash of the machine. Storing the same again does no harm: it
-        keeps its position. Whoever listens for FINISHED is woken for events, not for steps."""
+        and may be forgotten by a crash of the machine. Storing the same again does no harm. Whoever
+        listens for FINISHED is woken for events, not for steps."""
         ...
 
     @property
@@ -346,8 +346,8 @@ class Member(Protocol):
         self, lease: Lease, effect: Callable[[Any], Awaitable[StepRow]]
     ) -> StepRow | None:
         """Call `effect` with a connection in a transaction, and store the step that it returns in
-        the same one, fenced by the lease. None, and nothing is stored, if the lease is lost. What
-        `effect` raises is raised, and nothing is stored."""
+        the same one, fenced by the lease; None if that is lost. Or nothing: what it raises is
+        raised."""
         ...
 
     async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:

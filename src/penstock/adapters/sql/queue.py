@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.lease_watch import MemberLook
-from penstock.adapters.sql import lanes, selection, signals, stop
+from penstock.adapters.sql import lanes, selection, stop
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
@@ -113,6 +113,8 @@ class SqlQueue(ABC):
         return await self._in_chunks(change, where)
 
     async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
+        from penstock.adapters.sql import signals  # most jobs wait for none
+
         return await self.change(lambda tx: signals.signal(tx, job_id, name, payload, key))
 
     async def steps(self, job_id: str) -> list[StepRow]:
