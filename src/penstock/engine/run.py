@@ -81,8 +81,7 @@ class Run:
         self.given_up = False
         """Settled while its handler went on in spite of being cancelled."""
         self.permit_used = lease.void_at == inf
-        """The permit the job was started with has paid for a request, or there was none: it goes on
-        after it was suspended."""
+        """The permit the job was started with has paid for a request; or it was suspended since."""
         self.blocked_at = ""
         """Where its handler has blocked the event loop, if it has."""
         self.answered = False
