@@ -33,7 +33,7 @@ from penstock.model.lane import LaneConfig
 from penstock.model.payload import encode_signal
 from penstock.model.step import Step
 from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
-from penstock.ports.steps import shown
+from penstock.ports.steps import EVENT_NAME, shown
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
 from penstock.wiring.settings import AppSettings
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from penstock.config import Config
     from penstock.documents.service import Documents
     from penstock.engine.feeds import Feeds
+    from penstock.engine.job_events import JobEvents
     from penstock.engine.schedule import Periodic
+    from penstock.model.event import JobEvent
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
     from penstock.wiring.services import AppServices, Service
@@ -94,6 +96,7 @@ class Penstock(Operations):
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self._feeds: Feeds | None = None
+        self._events: JobEvents | None = None
         self._orchestrators: WeakSet[JobOrchestrator] = WeakSet()
         self._services: AppServices | None = None
         self._opened = 0
@@ -292,6 +295,8 @@ class Penstock(Operations):
             await self._log_waiters.close()
             if self._feeds is not None:
                 await self._feeds.close()
+            if self._events is not None:
+                await self._events.close()
             await self._to_close.aclose()
 
     async def enqueue(
@@ -351,7 +356,19 @@ class Penstock(Operations):
         rows = await self.queue.steps(job_id)
         if not rows:
             await self.get(job_id)
-        return [shown(row) for row in rows]
+        return [shown(row) for row in rows if row.name != EVENT_NAME]
+
+    async def follow(self, job_id: str, *, after: int | None = None) -> AsyncIterator[JobEvent]:
+        """`async for event in app.follow(job.id): ...`: what happens in a job, from its beginning
+        to its end: events that it emits, steps and waits as they are recorded, its progress, and
+        its end, with which this ends too; `after=event.position` goes on from there. Raises
+        JobNotFound, also if the job is deleted meanwhile."""
+        if self._events is None:
+            from penstock.engine.job_events import JobEvents
+
+            self._events = JobEvents(self.queue, self.config.engine)
+        async for event in self._events.follow(job_id, after):
+            yield event
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Wait until the job is completed, failed or cancelled, and return it. Raises
@@ -406,12 +423,22 @@ class Penstock(Operations):
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
-    async def rerun(self, job: Job | str, *, job_id: str | None = None) -> Job:
+    async def rerun(
+        self, job: Job | str, *, job_id: str | None = None, from_step: str | None = None
+    ) -> Job:
         """Run a job, or the one with this id, again as a new one: the same kind, payload, lane,
         priority and tenant, without its key, log and deadline. The old one, which is the new one's
-        `rerun_of`, stays as it is. `job_id` names the new one, as for `enqueue`."""
+        `rerun_of`, stays as it is. `job_id` names the new one, as for `enqueue`.
+
+        `from_step`: the new job takes over what was recorded before the first record of this name;
+        `name#3`: before the third. ValidationError if there is none."""
         old = await self.get(job) if isinstance(job, str) else job
-        return await self._enqueuer.rerun(old, job_id=job_id)
+        records = None
+        if from_step is not None:
+            from penstock.engine.from_step import records_before
+
+            records = await records_before(self.queue, old.id, from_step)
+        return await self._enqueuer.rerun(old, job_id=job_id, records=records)
 
     async def stop_log(
         self, log: str, *, tenant: str = "default", running: bool = False, whole: bool = False

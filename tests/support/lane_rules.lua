@@ -26,6 +26,8 @@ function rules.grant(step, at)
   return limits.grant(some, step.wanted, at, step.ahead, step.held, nil, step.question)
 end
 
+function rules.starts(step, at) return limits.starts(some, step.resumes, at) end
+
 function rules.next_chance(_, at) return {limits.next_chance(some, at)} end
 
 function rules.repace(step, at)

@@ -3,7 +3,7 @@ query."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ from penstock.documents.jobs import log_of
 from penstock.errors import JobNotFound, ValidationError
 from penstock.model.change import Change
 from penstock.model.document import Document
+from penstock.model.event import JobEvent
 from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup
@@ -100,6 +101,15 @@ class TenantView:
         await self.job(job_id)
         return await self.app.signal(job_id, name, payload, key=key)
 
+    def follow(self, job_id: str, after: int) -> AsyncIterator[JobEvent]:
+        """The events of a job, which is known to be the tenant's."""
+        return self.app.follow(job_id, after=after)
+
+    async def told(self, job: Job, after: int) -> bool:
+        """Whether whoever has read so far has been told of the end of a job."""
+        last = await self.app.queue.last_recorded([job.id])
+        return job.state.finished and after > last.get(job.id, 0)
+
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self.app.queue.redrive(self._mine(where))
 
@@ -127,15 +137,17 @@ class TenantView:
                 return f"its log {job.log} is stopped; reopen it first"
         return "it does not match the rest of the filter"
 
-    async def rerun(self, job_id: str, *, new_id: str | None = None) -> Job:
-        """Run a job again as a new one. ValidationError for kinds that only
+    async def rerun(
+        self, job_id: str, *, new_id: str | None = None, from_step: str | None = None
+    ) -> Job:
+        """Run a job again as a new one; see `Penstock.rerun`. ValidationError for kinds that only
         the library makes jobs of."""
         job = await self.job(job_id)
         for start, maker in RESERVED.items():
             if job.kind.startswith(start):
                 instead = INSTEAD.get(start, "that makes a new one")
                 raise ValidationError(f"jobs of kind {job.kind!r} are made by {maker}: {instead}")
-        return await self.app.rerun(job, job_id=new_id)
+        return await self.app.rerun(job, job_id=new_id, from_step=from_step)
 
     async def dead_groups(self) -> list[DeadGroup]:
         return await self.app.dead_groups(self.tenant)

@@ -1,4 +1,4 @@
-"""`penstock jobs`: list, show, cancel, rerun, signal, watch."""
+"""`penstock jobs`: list, show, cancel, rerun, signal, follow, watch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.model.step import Step
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
-group = new_group("List, show, cancel, signal, watch and rerun jobs.")
+group = new_group("List, show, cancel, signal, follow, watch and rerun jobs.")
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id, or its beginning or end.")]
 JobsArgument = Annotated[
@@ -159,7 +159,14 @@ def _cancel_named(parts: list[str], session: Session) -> None:
 
 
 @group.command("rerun")
-def rerun(*, job_id: JobArgument, session: Session) -> None:
+def rerun(
+    *,
+    job_id: JobArgument,
+    from_step: str | None = option(
+        "NAME", "Take over what was recorded before this step; NAME#3 is the third of that name."
+    ),
+    session: Session,
+) -> None:
     """Run a job again as a new one, and print its id.
 
     The same kind, payload, lane, priority and tenant, without its key, log and deadline. The old
@@ -170,7 +177,7 @@ def rerun(*, job_id: JobArgument, session: Session) -> None:
     with session.opened() as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         old = run(app.get(whole))
-        job = run(TenantView(app, old.tenant).rerun(whole))
+        job = run(TenantView(app, old.tenant).rerun(whole, from_step=from_step))
     session.show(job, job.id)
 
 
@@ -201,6 +208,27 @@ def signal(
         [whole] = run(whole_ids(app, [job_id]))
         stored = run(app.signal(whole, name, told, key=key))
     session.show(SignalStored(stored), "sent" if stored else "sent before: it has this key")
+
+
+@group.command("follow")
+def follow(
+    *,
+    job_id: JobArgument,
+    after: int | None = option("POSITION", "Only what comes after it; see the first column."),
+    session: Session,
+) -> None:
+    """Follow the events of a job, from its first to its end.
+
+    These are events that it emits, steps as they are recorded, its progress and its end, a line for
+    each; with --json, a line of JSON. The exit code is 1 if it failed or was cancelled.
+    """
+    from penstock.cli.job_events import print_events
+
+    with session.opened() as (app, run):
+        [whole] = run(whole_ids(app, [job_id]))
+        job = run(print_events(app, whole, after, as_json=session.as_json))
+    if job.state is not JobState.COMPLETED:
+        raise typer.Exit(ExitCode.UNSUCCESSFUL)
 
 
 @group.command("watch")

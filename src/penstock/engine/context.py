@@ -39,7 +39,7 @@ from penstock.engine.step_recorder import StepRecorder
 from penstock.errors import NOT_ATTEMPTS, PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
-from penstock.model.payload import encode_payload
+from penstock.model.payload import encode_event, encode_payload
 from penstock.model.tick import tick_of
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 from penstock.telemetry import tracing
@@ -248,6 +248,7 @@ class JobContext(Generic[State]):
         retries: int = 0,
         timeout: float | None = None,
         strict: bool = False,
+        transaction: bool = False,
     ) -> Any:
         """`await ctx.step("plan", make_plan, question)`: do a part of the job and record its
         result. When the job is run again, the record is returned and the function is not called.
@@ -262,16 +263,27 @@ class JobContext(Generic[State]):
         each run tries at least once. `timeout`: seconds for one call. `strict`: raise StepMismatch
         where the record was made with other arguments.
 
+        `transaction`: on PostgreSQL, call it with an asyncpg connection before its arguments. What
+        it writes there and the record are one commit, fenced by the lease. ConfigError elsewhere.
+
         What raises is not recorded. LeaseLost if this run holds its job no more; StepLimit and
         ResultTooLarge for what is too much to be recorded.
         """
         from penstock.engine.step_call import invoke_here, run_in_thread
 
         services, run, steps = self._services, self._run, self._run_steps()
-        call = steps.begin(name, function, args, lane, retries, timeout, strict)
+        call = steps.begin(name, function, args, lane, retries, timeout, strict, transaction)
         if self._on_loop():
             return steps.run(call, partial(invoke_here, call))
         return run_in_thread(call, run, services.loop, partial(steps.run, call))
+
+    def emit(self, data: Any) -> Any:
+        """`await ctx.emit({"pages": 3})`: a durable event of this job, told to whoever follows it
+        (`app.follow`). Any JSON value within 256 KiB, up to 10,000 a job. Recorded once, as a step
+        is, and not emitted again by a rerun. In a sync handler without `await`."""
+        text = encode_event(data)
+        steps = self._run_steps()
+        return self._here(steps.emit(steps.begin_event(text), text))
 
     def sleep(self, seconds: float | timedelta) -> Any:
         """`await ctx.sleep(3600)`: go on after so many seconds, counted from when the job first

@@ -16,7 +16,15 @@ from penstock.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Job, Priority, PriorityName
 from penstock.model.payload import encode_payload, plain_payload
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs, ParentRun
+from penstock.ports.queue import (
+    NO_LANE,
+    UNKNOWN_LANE,
+    JobQueue,
+    NewJob,
+    NewJobs,
+    ParentRun,
+    TakenOver,
+)
 
 logger = logging.getLogger("penstock")
 
@@ -50,12 +58,14 @@ class Enqueuer:
         ids = None if job_id is None else [job_id]
         return (await self.enqueue_many(kind, [payload], keys=keys, ids=ids, **options))[0]
 
-    async def rerun(self, job: Job, *, job_id: str | None = None) -> Job:
+    async def rerun(
+        self, job: Job, *, job_id: str | None = None, records: TakenOver | None = None
+    ) -> Job:
         """Store a copy of a job as a new one: the same kind, payload, lane, priority and
-        tenant, without its key, log and deadline. What is not known here of its kind is what the
-        job has."""
+        tenant, without its key, log and deadline, with these records. What is not known here of its
+        kind is what the job has."""
         options: dict[str, Any] = {"priority": job.priority, "tenant": job.tenant}
-        options["rerun_of"] = job.id
+        options |= {"rerun_of": job.id, "records": records}
         if job.kind in self._handlers or job.timeout is None:
             return await self.enqueue(job.kind, job.payload, job_id=job_id, **options)
         (new_id,) = new_ids(1) if job_id is None else [job_id]
@@ -85,6 +95,7 @@ class Enqueuer:
         parent_run: ParentRun | None = None,
         attached: bool = False,
         rerun_of: str | None = None,
+        records: TakenOver | None = None,
         replace: Literal["finished"] | None = None,
         conn: Any = None,
     ) -> list[Job]:
@@ -144,6 +155,7 @@ class Enqueuer:
                 parent_run=parent_run,
                 attached=attached,
                 rerun_of=rerun_of,
+                records=records,
                 replace_finished=replace == "finished",
             )
             with sending(kind, tenant, some) as span:

@@ -80,8 +80,8 @@ class Run:
         """How it ended, once that is known."""
         self.given_up = False
         """Settled while its handler went on in spite of being cancelled."""
-        self.permit_used = False
-        """The permit the job was started with has paid for a request."""
+        self.permit_used = lease.void_at == inf
+        """The permit the job was started with has paid for a request; or it was suspended since."""
         self.blocked_at = ""
         """Where its handler has blocked the event loop, if it has."""
         self.answered = False

@@ -13,7 +13,7 @@ from typing import Any
 from penstock import runtime
 from penstock.engine.run import Run
 from penstock.engine.thread_call import ThreadCall
-from penstock.errors import ValidationError
+from penstock.errors import ConfigError, ValidationError
 from penstock.model.payload import encode_step
 from penstock.model.step import short_hash
 
@@ -41,6 +41,7 @@ class StepCall:
     retries: int
     timeout: float | None
     strict: bool
+    transaction: bool = False
 
     @property
     def counted(self) -> bool:
@@ -73,6 +74,20 @@ def check_options(name: Any, function: Any, lane: Any, retries: Any, timeout: An
         raise ValidationError(f"retries of step {name!r} must be between 0 and 1000")
     if timeout is not None and (not isinstance(timeout, int | float) or timeout <= 0):
         raise ValidationError(f"timeout of step {name!r} must be over 0 s")
+
+
+def check_transaction(name: str, function: Callable[..., Any], possible: bool) -> None:
+    """ConfigError if the queue has no transactions to share; ValidationError if the function cannot
+    use one."""
+    if not possible:
+        raise ConfigError(
+            f"step {name!r}: transaction=True is for a queue in PostgreSQL, where effect and "
+            "record can be one commit; elsewhere use ctx.step_key"
+        )
+    if not is_async(function):
+        raise ValidationError(
+            f"step {name!r}: with transaction=True its function is async, and is given a connection"
+        )
 
 
 def hash_arguments(name: str, arguments: tuple[Any, ...]) -> str:

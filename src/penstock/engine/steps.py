@@ -18,12 +18,14 @@ from penstock.engine.step_call import (
     Invoke,
     StepCall,
     check_options,
+    check_transaction,
     current_key,
     hash_arguments,
 )
 from penstock.engine.step_recorder import StepRecorder
 from penstock.errors import (
     NOT_ATTEMPTS,
+    EventLimit,
     LeaseLost,
     ResultTooLarge,
     StepLimit,
@@ -32,8 +34,8 @@ from penstock.errors import (
     is_permanent,
 )
 from penstock.model.payload import encode_step
-from penstock.model.step import STEP_RESULT_LIMIT, step_key
-from penstock.ports.steps import WAIT_HASH, StepRow
+from penstock.model.step import EVENT_LIMIT, STEP_RESULT_LIMIT, short_hash, step_key
+from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow
 from penstock.telemetry import tracing
 
 
@@ -52,6 +54,8 @@ class RunSteps:
         """What is stored of the job's steps, by key."""
         self._keys: set[str] = set()
         """Keys of the steps that are stored or under way: what counts toward `max_steps`."""
+        self._events: set[str] = set()
+        """The same of emitted events, which have a limit of their own."""
         self._seen: set[str] = set()
         """Keys of the steps that this run has called."""
         self._bytes = 0
@@ -71,10 +75,13 @@ class RunSteps:
         retries: int,
         timeout: float | None,
         strict: bool,
+        transaction: bool,
     ) -> StepCall:
         """The call that this is, by its name, its arguments and how often both have been called.
         Not async: in a `gather` they are counted in the order in which they are written."""
         check_options(name, function, lane, retries, timeout)
+        if transaction:
+            check_transaction(name, function, self._run.member.transactions)
         hashed = hash_arguments(name, arguments)
         # One C call for each, so that threads of a handler do not get the same number.
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
@@ -82,16 +89,44 @@ class RunSteps:
         self._seen.add(key)
         self._open += 1
         return StepCall(
-            name, function, arguments, hashed, occurrence, key, lane, retries, timeout, strict
+            name,
+            function,
+            arguments,
+            hashed,
+            occurrence,
+            key,
+            lane,
+            retries,
+            timeout,
+            strict,
+            transaction,
         )
 
     def begin_wait(self, name: str) -> StepCall:
         """The same for a wait, which calls no function. Its length is no part of it: what counts is
         the end that was recorded first, so that it may be computed anew in each run."""
-        occurrence = next(self._calls.setdefault((name, WAIT_HASH), count(1)))
-        key = step_key(name, WAIT_HASH, occurrence)
+        return self._begin_other(name, WAIT_HASH)
+
+    def begin_event(self, text: str) -> StepCall:
+        """The same for an event to emit, of which this is the JSON text."""
+        return self._begin_other(EVENT_NAME, short_hash(text))
+
+    def _begin_other(self, name: str, hashed: str) -> StepCall:
+        occurrence = next(self._calls.setdefault((name, hashed), count(1)))
+        key = step_key(name, hashed, occurrence)
         self._open += 1
-        return StepCall(name, _nothing, (), WAIT_HASH, occurrence, key, None, 0, None, False)
+        return StepCall(name, _nothing, (), hashed, occurrence, key, None, 0, None, False)
+
+    async def emit(self, call: StepCall, text: str) -> None:
+        """Record an event, unless an earlier run has."""
+        try:
+            await self.ready("emit")
+            if call.key not in self._known:
+                self._check_bytes("an event", len(text.encode()))
+                now = self._run.member.now()
+                await self.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
+        finally:
+            self._open -= 1
 
     @asynccontextmanager
     async def waiting(self, name: str) -> AsyncIterator[None]:
@@ -115,7 +150,7 @@ class RunSteps:
     def note(self, row: StepRow) -> None:
         """It was stored."""
         self._known[row.key] = row
-        self._keys.add(row.key)
+        (self._events if row.name == EVENT_NAME else self._keys).add(row.key)
 
     async def run(self, call: StepCall, invoke: Invoke) -> Any:
         """What the step came to: from its record, else by calling its function."""
@@ -154,6 +189,11 @@ class RunSteps:
 
     def _count(self, key: str, name: str) -> None:
         """StepLimit if it would be one step too many."""
+        if name == EVENT_NAME:
+            if key not in self._events and len(self._events) >= EVENT_LIMIT:
+                raise EventLimit(f"a job emits at most {EVENT_LIMIT:,} events")
+            self._events.add(key)
+            return
         self.check_room(key, f"step {name!r}")
         self.add_key(key)
 
@@ -196,7 +236,8 @@ class RunSteps:
             rows = [row for row in rows if row.version == version]
             self._known = {row.key: row for row in rows if row.details is None}
             self.receipts.load([row for row in rows if row.details is not None])
-            self._keys.update(row.key for row in rows)
+            self._events = {row.key for row in rows if row.name == EVENT_NAME}
+            self._keys.update({row.key for row in rows} - self._events)
             self._bytes = sum(map(_size, rows))
             self._loaded = True
         finally:
@@ -223,6 +264,8 @@ class RunSteps:
             try:
                 async with self._in_lane(call):
                     row = row._replace(started_at=now())
+                    if call.transaction:
+                        return await self._transact(call, row)
                     value = await self._in_time(call, invoke)
             except NOT_ATTEMPTS:
                 if call.counted:
@@ -260,23 +303,49 @@ class RunSteps:
                 f"step {call.name!r} took longer than its timeout of {call.timeout:g} s"
             ) from None
 
+    async def _transact(self, call: StepCall, row: StepRow) -> Any:
+        """Call the function with a connection, and record its result in its transaction. Only the
+        call has a time limit: a commit that is cut short may have been made."""
+        run = self._run
+
+        async def effect(connection: Any) -> StepRow:
+            value = await self._in_time(call, lambda: call.function(connection, *call.arguments))
+            text = self._encoded(call, value)
+            return row._replace(finished_at=run.member.now(), result=text)
+
+        self._count(row.key, row.name)
+        stored = await run.member.transact(run.lease, effect)
+        if stored is None:
+            raise LeaseLost(run.lease.id, call.name)
+        self.note(stored)
+        return json.loads(stored.result or "null")
+
     async def _record(self, call: StepCall, row: StepRow, value: Any) -> Any:
+        text = self._encoded(call, value)
+        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
+        # As a rerun gets it: a tuple has become a list the first time, too.
+        return json.loads(text)
+
+    def _encoded(self, call: StepCall, value: Any) -> str:
+        """The result as it is stored; an error if it is too large."""
         text = encode_step(value, f"result of step {call.name!r}")
-        size, most = len(text.encode()), self._recorder.settings.max_steps_bytes
+        size = len(text.encode())
         if size > STEP_RESULT_LIMIT:
             raise ResultTooLarge(
                 f"result of step {call.name!r} is {size:,} bytes, the limit is "
                 f"{STEP_RESULT_LIMIT:,}; store it elsewhere and return a reference"
             )
-        if self._bytes + size > most:
+        self._check_bytes(f"step {call.name!r}", size)
+        return text
+
+    def _check_bytes(self, what: str, size: int) -> None:
+        """StepLimit if so many bytes would be too much; else they count."""
+        if not self.add_bytes(size):
+            most = self._recorder.settings.max_steps_bytes
             raise StepLimit(
-                f"step {call.name!r}: the results of all steps of a job take at most {most:,} "
+                f"{what}: the results of all steps of a job take at most {most:,} "
                 "bytes (setting max_steps_bytes); store them elsewhere and return references"
             )
-        self._bytes += size
-        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
-        # As a rerun gets it: a tuple has become a list the first time, too.
-        return json.loads(text)
 
     def row(self, call: StepCall, attempts: int, started_at: float) -> StepRow:
         """A row for a call, without a result."""

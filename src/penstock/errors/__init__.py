@@ -456,6 +456,10 @@ class SignalLimit(PermanentError):
     http_status = 409
 
 
+class EventLimit(PermanentError):
+    """A job has emitted as many events as it may."""
+
+
 class StepLimit(PermanentError):
     """A job may record no more steps, or no more bytes; the message names the setting."""
 

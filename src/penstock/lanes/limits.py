@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from penstock.lanes.state import LaneState
 
@@ -43,6 +43,24 @@ def grant(
             lane.in_flight += 1
             lane.asking += question and lane is lanes[0]
     return starts
+
+
+def starts(lanes: list[LaneState], resumes: Sequence[bool], now: float) -> list[float]:
+    """Start times of the first of these jobs, for as many as `lanes` can take. They have the slots
+    for all. One that resumes was charged when it was started, and takes only its slot again."""
+    if not any(resumes):
+        return grant(lanes, len(resumes), now)
+    found: list[float] = []
+    for charged in resumes:
+        if charged:
+            for lane in lanes:
+                lane.in_flight += 1
+            found.append(now)
+        elif start := grant(lanes, 1, now):
+            found += start
+        else:
+            break
+    return found
 
 
 def slots_free(lane: LaneState, now: float, *, question: bool) -> int:

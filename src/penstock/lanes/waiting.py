@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from typing import NamedTuple
 
-from penstock.lanes.limits import next_chance
+from penstock.lanes import limits
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.ports.queue import Lease
@@ -24,6 +25,8 @@ class Picked(NamedTuple):
     band: int
     turn: float
     lease: Lease
+    resumes: bool = False
+    """It was suspended, and goes on."""
 
 
 def room(lanes: list[LaneState], wanted: int, now: float) -> int:
@@ -61,12 +64,19 @@ def within(picked: list[Picked], ordinary: int | None) -> list[Picked]:
     return kept
 
 
-def with_permit(lease: Lease, start: float, lanes: list[LaneState]) -> Lease:
+def starts(lanes: list[LaneState], picked: list[Picked], now: float) -> list[Lease]:
+    """Leases of the first of them, for as many as the lanes can take now."""
+    granted = limits.starts(lanes, [one.resumes for one in picked], now)
+    return [with_permit(one, at, lanes) for one, at in zip(picked, granted, strict=False)]
+
+
+def with_permit(picked: Picked, start: float, lanes: list[LaneState]) -> Lease:
     """The lease of a job that may start at `start`."""
+    lease = picked.lease
     limit, timeout = lanes[0].timeout, lease.timeout
     if limit is not None and (timeout is None or limit < timeout):
         timeout = limit
-    void = start + min(one.tolerance for one in lanes)
+    void = inf if picked.resumes else start + min(one.tolerance for one in lanes)
     return lease._replace(timeout=timeout, start_at=start, void_at=void)
 
 
@@ -74,4 +84,4 @@ def look_again(lanes: list[LaneState], now: float) -> tuple[float | None, str | 
     """When to look at the line next, and the lane whose slot it waits for; whichever comes first,
     where there are both."""
     full = [one.name for one in lanes if one.slots_for_jobs(now) == 0 or one.trial is not None]
-    return next_chance(lanes, now), full[0] if full else None
+    return limits.next_chance(lanes, now), full[0] if full else None

@@ -39,13 +39,7 @@ def plain_payload(payload: Any) -> tuple[dict[str, Any], str]:
         raise ValidationError(f"a payload is a dict of arguments, not {type(payload).__name__}")
     if not all(isinstance(name, str) for name in payload):
         raise ValidationError("a payload's keys are argument names, so they must be strings")
-    plain, text, size = _encode_or(payload, ValidationError, "payload")
-    if size > PAYLOAD_LIMIT:
-        raise PayloadTooLarge(
-            f"payload is {size:,} bytes, the limit is {PAYLOAD_LIMIT:,}; "
-            "store the data elsewhere and enqueue a reference"
-        )
-    return plain, text
+    return _within_limit(payload, "payload", "enqueue")
 
 
 def read_payload(text: str) -> dict[str, Any]:
@@ -83,18 +77,28 @@ def encode_step(value: Any, what: str) -> str:
 
 def encode_signal(payload: Any) -> str:
     """The JSON text of what a signal tells; ValidationError if it is none, null, or too large."""
-    _, text, size = _encode_or(payload, ValidationError, "payload of a signal")
+    text = _within_limit(payload, "payload of a signal", "send")[1]
     if text == "null":
         raise ValidationError(
             "payload of a signal cannot be None (null): that is what ctx.wait_for returns after "
             "its timeout; leave the payload out to send true"
         )
+    return text
+
+
+def encode_event(data: Any) -> str:
+    """The JSON text of an emitted event; ValidationError if it is none, or too large."""
+    return _within_limit(data, "event", "emit")[1]
+
+
+def _within_limit(value: Any, what: str, verb: str) -> tuple[Any, str]:
+    plain, text, size = _encode_or(value, ValidationError, what)
     if size > PAYLOAD_LIMIT:
         raise PayloadTooLarge(
-            f"payload of a signal is {size:,} bytes, the limit is {PAYLOAD_LIMIT:,}; "
-            "store the data elsewhere and send a reference"
+            f"{what} is {size:,} bytes, the limit is {PAYLOAD_LIMIT:,}; "
+            f"store the data elsewhere and {verb} a reference"
         )
-    return text
+    return plain, text
 
 
 def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[Any, str, int]:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 STEP_RESULT_LIMIT = 1_048_576
 """Bytes of JSON."""
+EVENT_LIMIT = 10_000
+"""Events that one job emits, at most."""
 
 
 StepKind = Literal["step", "wait", "receipt"]

@@ -16,7 +16,7 @@ for `exchange`, the same call can be made again: settling twice with one token i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
@@ -26,7 +26,7 @@ from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
 from penstock.ports.operators import OperableQueue
-from penstock.ports.steps import Consumed, StepRow
+from penstock.ports.steps import Consumed, Recorded, StepRow
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -56,6 +56,14 @@ class ParentRun(NamedTuple):
     """The id of the membership that it is leased to."""
 
 
+class TakenOver(NamedTuple):
+    """Records that a new job takes over from another."""
+
+    job_id: str
+    before: int
+    """Those whose position is lower."""
+
+
 @dataclass(slots=True, frozen=True)
 class NewJobs:
     """A batch of jobs of one kind to enqueue together."""
@@ -77,6 +85,8 @@ class NewJobs:
     """They are cancelled with their parent."""
     rerun_of: str | None = None
     """The job that they repeat."""
+    records: TakenOver | None = None
+    """For a single job without a key. JobNotFound, and nothing is stored, if that job is gone."""
     trace: str | None = None
     """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False
@@ -127,7 +137,8 @@ class Lease(NamedTuple):
     start_at: float = 0.0
     """In a lane: when the permit allows the start."""
     void_at: float = 0.0
-    """In a lane: a start later than this needs another permit."""
+    """In a lane: a start later than this needs another permit. Infinite where the job resumes after
+    it was suspended: it has its slot, and no permit for a request."""
 
     @property
     def ref(self) -> Ref:
@@ -323,7 +334,21 @@ class Member(Protocol):
     async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
         """Store steps of running jobs in one transaction, each fenced by its lease; which were
         stored. One that has no result counts attempts: it leaves a result that is there as it is,
-        and may be forgotten by a crash of the machine. Storing the same again does no harm."""
+        and may be forgotten by a crash of the machine. Storing the same again does no harm. Whoever
+        listens for FINISHED is woken for events, not for steps."""
+        ...
+
+    @property
+    def transactions(self) -> bool:
+        """Whether `transact` works here."""
+        ...
+
+    async def transact(
+        self, lease: Lease, effect: Callable[[Any], Awaitable[StepRow]]
+    ) -> StepRow | None:
+        """Call `effect` with a connection in a transaction, and store the step that it returns in
+        the same one, fenced by the lease; None if that is lost. Or nothing: what it raises is
+        raised."""
         ...
 
     async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
@@ -447,6 +472,16 @@ class JobQueue(OperableQueue, Protocol):
 
     async def secret(self, name: str) -> bytes:
         """A random value that all processes of this queue share, made by the first that asks."""
+        ...
+
+    async def recorded(self, job_id: str, after: int, limit: int) -> list[Recorded]:
+        """Steps and events of a job that were recorded after a position, in order. A position is
+        higher than every earlier one of its job, also of those that were dropped, and nothing
+        ever appears before one that was given out."""
+        ...
+
+    async def last_recorded(self, ids: Sequence[str]) -> dict[str, int]:
+        """The newest position of each of these jobs that is there; 0: it has recorded nothing."""
         ...
 
     async def discard(self, where: JobFilter) -> list[str]:

@@ -33,6 +33,18 @@ RECEIPT_SECRET = "receipts"  # noqa: S105 (its name)
 """Name of the secret that requests are hashed with."""
 
 
+EVENT_NAME = ""
+"""The name of an emitted event, which is stored as a step is. No step has it."""
+
+
+class Recorded(NamedTuple):
+    """A record, and where it stands among those of its job."""
+
+    position: int
+    row: StepRow
+    """Without its result, unless it is an event."""
+
+
 SIGNAL_LIMIT = 10_000
 """Signals that one job gets, at most."""
 

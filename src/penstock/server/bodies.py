@@ -73,6 +73,15 @@ async def json_body(request: Request, model: type[Model]) -> tuple[Model, bytes]
     return await parse(body, model), body
 
 
+async def optional_body(request: Request, model: type[Model]) -> tuple[Model, bytes]:
+    """The same for a body that may be left out; all its fields have defaults."""
+    body = await whole(request)
+    if not body:
+        return model(), body
+    require(request, "application/json")
+    return await parse(body, model), body
+
+
 async def parse(body: bytes, model: type[Model]) -> Model:
     """Parse the body as `model`; raises 422 that says what is wrong."""
     if len(body) <= AT_ONCE:

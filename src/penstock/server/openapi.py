@@ -47,7 +47,10 @@ _bodies: dict[str, type[BaseModel]] = {}
 
 
 def spec(
-    model: Any, status: int = 200, body: type[BaseModel] | None = None, **media: Any
+    model: Any,
+    status: int = 200,
+    body: type[BaseModel] | None = None,
+    **media: Any,
 ) -> dict[str, Any]:
     """Describe a route: its response, and the body that it reads itself: JSON as in `body`, or one
     of the other media types."""
@@ -61,7 +64,8 @@ def takes(model: type[BaseModel], **more: Any) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/json": {"schema": schema}}
     content |= {name: {"schema": other} for name, other in more.items()}
-    return {"requestBody": {"required": True, "content": content}}
+    required = not getattr(model, "optional", False)
+    return {"requestBody": {"required": required, "content": content}}
 
 
 def install(api: FastAPI) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -43,6 +43,8 @@ class RequestBody(BaseModel):
     0 for false."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+    optional: ClassVar[bool] = False
+    """Whether it may be left out."""
 
 
 class NewJobBody(RequestBody):
@@ -76,6 +78,14 @@ class SignalBody(RequestBody):
     )
     key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         None, description="The same key is the same signal, for a job."
+    )
+
+
+class RerunBody(RequestBody):
+    optional = True
+    from_step: Annotated[str, StringConstraints(min_length=1, max_length=220)] | None = Field(
+        None,
+        description="Take over what was recorded before this step; `name#3`: before the third.",
     )
 
 

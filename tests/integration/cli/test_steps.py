@@ -155,3 +155,65 @@ def test_signal_tells_a_job_once_for_a_key(cli: Cli) -> None:
 
 def test_a_finished_job_takes_no_signals(cli: Cli, dead: str) -> None:
     assert "is failed, and takes no signals" in cli("jobs", "signal", dead, "go", code=1).err
+
+
+async def emitting(app: Penstock, fails: bool) -> str:
+    @app.job("pages", max_retries=0)
+    async def handler(ctx: JobContext) -> str:
+        await ctx.emit({"pages": 2, "api_key": "geheim"})
+        await ctx.step("read", lambda: "text")
+        if fails:
+            raise ValueError("no use")
+        return "done"
+
+    async with app.running():
+        job = await app.enqueue("pages")
+        await app.wait(job.id, timeout=60)
+    return job.id
+
+
+def test_follow_prints_the_events_of_a_job_to_its_end(cli: Cli) -> None:
+    app = Penstock(cli.url, durable=False)
+    job_id = cli.call(emitting(app, False), app)
+
+    lines = [line.split() for line in cli("jobs", "follow", job_id).out.splitlines()]
+
+    assert [line[1] for line in lines] == ["emitted", "step", "end"]
+    assert (lines[1][2], lines[2][2:]) == ("read", ["completed", '"done"'])
+    assert "geheim" not in " ".join(lines[0])
+    events = cli("jobs", "follow", job_id, "--json").lines
+    assert [str(event["position"]) for event in events] == [line[0] for line in lines]
+    assert events[0]["data"] == {"pages": 2, "api_key": "geheim"}
+    assert cli("jobs", "follow", job_id, "--after", lines[0][0], "--json").lines == events[1:]
+
+
+def test_follow_of_a_job_that_failed_exits_with_1(cli: Cli) -> None:
+    app = Penstock(cli.url, durable=False)
+    job_id = cli.call(emitting(app, True), app)
+
+    followed = cli("jobs", "follow", job_id, code=1)
+
+    assert followed.out.splitlines()[-1].split()[1:3] == ["end", "failed"]
+
+
+def test_follow_prints_each_event_when_it_happens(cli: Cli) -> None:
+    app = Penstock(cli.url, durable=False)
+    job_id = cli.call(waiting_job(app), app)
+
+    following = cli.start("jobs", "follow", job_id)
+    following.said("wait_for:seen")  # through a pipe, while the job goes on
+    cli("jobs", "cancel", job_id)
+    assert following.end().code == 1
+    assert following.out.splitlines()[-1].split()[1:] == ["end", "cancelled"]
+
+
+def test_rerun_from_a_step_takes_over_what_came_before(cli: Cli, dead: str) -> None:
+    app = Penstock(cli.url, durable=False)
+
+    new = cli("jobs", "rerun", dead, "--from-step", "plan#2").out.strip()
+
+    assert [step.name for step in cli.call(app.steps(new), app)] == ["plan"]
+    refused = cli(
+        "jobs", "rerun", dead, "--from-step", "fail", code=2
+    )  # it raised, and has no record
+    assert "recorded no step 'fail'; there are 'plan'" in refused.err

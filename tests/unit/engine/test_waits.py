@@ -101,4 +101,4 @@ def test_a_lane_that_no_queue_can_store_is_refused_before_anything_is_written(la
     """A queue that refuses one row of a batch looks as if it were away."""
     steps = waits_at(NOON, Records()).steps
     with pytest.raises(ValidationError, match="the lane of a step"):
-        steps.begin("step", print, (), lane, 1, None, False)
+        steps.begin("step", print, (), lane, 1, None, False, False)

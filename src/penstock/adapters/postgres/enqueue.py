@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from penstock.adapters.postgres.database import Connection, Database, Pool
+from penstock.adapters.postgres.database import Connection, Database, Pool, Transaction
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.fairness import Weights, step_of
 from penstock.adapters.sql.job_rows import new_job
+from penstock.adapters.sql.records import lock_source, take_over
 from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
-from penstock.ports.queue import NewJob, NewJobs
+from penstock.ports.queue import NewJob, NewJobs, TakenOver, Topic
 
 _CALL = "CALL penstock.enqueue_1({})".format(
     ", ".join([*(f"${n}" for n in range(1, 24)), "0", "NULL"])
@@ -142,15 +143,7 @@ async def store_in(
     at, firsts = database.clock.now(), None
     if batch.run_at is None or batch.run_at <= at:
         async with pool.connection() as own:
-            firsts = await own.fetchval(
-                database.sql(_TURNS),
-                where.lanes,
-                int(batch.priority),
-                batch.tenant,
-                where.counts,
-                step,
-            )
-            await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
+            firsts = await _take_turns(database, own, batch, where, step)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
     try:
         async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was
@@ -162,6 +155,42 @@ async def store_in(
         _refuse(error)
         raise explain(error, database.address) from error
     return Stored(at, found)
+
+
+async def store_with_records(
+    database: Database,
+    pool: Pool,
+    batch: NewJobs,
+    records: TakenOver,
+    items: list[NewJob],
+    weights: Weights,
+) -> Stored:
+    """Store a job together with the records that it takes over."""
+    where, step = places_of(items), step_of(batch.tenant, weights)
+    async with pool.connection() as own:  # in a transaction of its own, as for any job
+        firsts = await _take_turns(database, own, batch, where, step)
+    lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
+
+    async def store(tx: Transaction) -> Stored:
+        source = await lock_source(tx, records)
+        found = await tx.fetchval(_STORE, *lists, *_common(batch), tx.now)
+        if found is None:
+            await take_over(tx, source, records, items[0].id)
+        tx.wake(Topic.READY)
+        return Stored(tx.now, found)
+
+    return await pool.write(store)
+
+
+async def _take_turns(
+    database: Database, own: Connection, batch: NewJobs, where: LinePositions, step: float
+) -> list[float]:
+    of_tenant = (int(batch.priority), batch.tenant)
+    firsts: list[float] = await own.fetchval(
+        database.sql(_TURNS), where.lanes, *of_tenant, where.counts, step
+    )
+    await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
+    return firsts
 
 
 def _refuse(error: BaseException) -> None:

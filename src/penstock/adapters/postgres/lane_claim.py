@@ -8,7 +8,6 @@ from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.sql.lanes import States, family
 from penstock.lanes import waiting
-from penstock.lanes.limits import grant
 from penstock.lanes.state import LaneState
 from penstock.lanes.waiting import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.model.job import Priority
@@ -78,8 +77,9 @@ class _Claim:
         counts = list(rooms.values())
         picked: dict[str, list[Picked]] = {}
         rows = await self._tx.fetch("pick", names, counts, self._kinds, self._crashed)
-        for n, band, turn, *lease in rows:
-            picked.setdefault(names[n - 1], []).append(Picked(band, turn, Lease(*lease)))
+        for n, band, turn, resumes, *lease in rows:
+            one = Picked(band, turn, Lease(*lease), resumes)
+            picked.setdefault(names[n - 1], []).append(one)
         return picked
 
     def _serve(self, lanes: list[LaneState], picked: list[Picked]) -> None:
@@ -97,8 +97,7 @@ class _Claim:
             self._looks.append((name, now + LATER_SECONDS, None))
             return
         picked = waiting.chosen(lane, picked)[:most]
-        granted = zip(picked, grant(lanes, len(picked), now), strict=False)
-        leases = [waiting.with_permit(one.lease, start, lanes) for one, start in granted]
+        leases = waiting.starts(lanes, picked, now)
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import asyncpg
 
 from penstock.adapters.life_file import started_jobs
 from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
-from penstock.adapters.postgres.database import Pool, Transaction
+from penstock.adapters.postgres.database import Connection, Pool, Transaction
 from penstock.adapters.postgres.lanes import PostgresLanes, free_slots, unserved
 from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
@@ -39,6 +41,7 @@ from penstock.ports.queue import (
     Topic,
     Want,
 )
+from penstock.ports.steps import EVENT_NAME, StepRow
 
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
@@ -50,6 +53,15 @@ _EXCHANGE = (
 _RECORD = (
     "SELECT penstock.record_steps_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
     " $15, $16, $17)"
+)
+
+
+EFFECTS = 10
+"""Transactions of steps at a time; more wait. Apart from the connections of all else: how long
+these are in use is the handlers' doing."""
+FAULTS_OF_EFFECTS = (
+    asyncpg.IntegrityConstraintViolationError,  # of a constraint that is looked at in the end
+    asyncpg.InFailedSQLTransactionError,  # it went on after a statement that failed
 )
 
 
@@ -77,6 +89,8 @@ class _Trip(NamedTuple):
 class PostgresMember(SqlMember):
     """See `penstock.ports.queue.Member`."""
 
+    transactions = True
+
     def __init__(
         self, queue: PostgresQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> None:
@@ -84,6 +98,7 @@ class PostgresMember(SqlMember):
         self._queue = queue
         self._database = queue.database
         self._trips = Pool(queue.database, "work", 1)
+        self._effects = Pool(queue.database, "effects", EFFECTS)
 
     async def _enter(self) -> int:
         try:
@@ -242,8 +257,43 @@ class PostgresMember(SqlMember):
                 *(self._number, self.id, soft),
                 *zip(*rows, strict=True),
             )
+            if any(row.name == EVENT_NAME for _, row in writes):
+                await self._queue.ring(connection, Topic.FINISHED)
         places = set(stored)
         return [place in places for place in range(1, len(writes) + 1)]
+
+    async def transact(
+        self, lease: Lease, effect: Callable[[Any], Awaitable[StepRow]]
+    ) -> StepRow | None:
+        failure: Exception | None = None
+        stored: StepRow | None = None
+        async with self._effects.connection() as connection:
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                row = await effect(connection)
+            except Exception as error:
+                failure = error
+                await transaction.rollback()
+            else:
+                try:
+                    stored = await self._record_in(connection, lease, row)
+                    await (transaction.commit() if stored else transaction.rollback())
+                except FAULTS_OF_EFFECTS as error:
+                    failure = error
+        if failure is not None:  # outside: it is the function's, not the queue's
+            raise failure
+        return stored
+
+    async def _record_in(
+        self, connection: Connection, lease: Lease, row: StepRow
+    ) -> StepRow | None:
+        """Store a step in the transaction that is open; None if the lease is lost. The job stays
+        locked until its end: nobody takes it over in between."""
+        values = [[value] for value in (*lease.ref, *row)]
+        record = self._database.sql(_RECORD)
+        held = await connection.fetchval(record, self._number, self.id, False, *values)
+        return row if held else None
 
     async def leave(self) -> None:
         async def end(tx: Transaction) -> None:
@@ -256,5 +306,6 @@ class PostgresMember(SqlMember):
         finally:
             await asyncio.to_thread(self._renewal.close)
             await self._trips.close()
+            await self._effects.close()
             self._life.close()
         sweep_files(self._queue.folder, await self._queue.life_names())

@@ -32,6 +32,7 @@ from penstock.adapters.postgres.enqueue import (
     jobs_of,
     store,
     store_in,
+    store_with_records,
 )
 from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
@@ -138,6 +139,12 @@ class PostgresQueue(SqlQueue):
     async def fetchval(self, statement: str, *values: Any) -> Any:
         return await self._look(lambda tx: tx.fetchval(statement, *values), COMMAND_SECONDS)
 
+    async def ring(self, connection: Connection, topic: Topic) -> None:
+        """Send a wake-up by itself: all transactions that send one wait for each other's disk."""
+        if not self.database.poll_only:
+            await connection.execute(self.database.sql("SELECT penstock.ring($1)"), [topic.value])
+        self.wakeups.changed([topic])
+
     async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
         """Each in a transaction of its own."""
         for member in dead:
@@ -157,7 +164,11 @@ class PostgresQueue(SqlQueue):
             return []
         await self._configure({item.lane for item in items} - {NO_LANE, UNKNOWN_LANE})
         drafts: list[Job] | None = None
-        if conn is None and len(items) >= MANY and not first:
+        if batch.records is not None:
+            stored = await store_with_records(
+                self.database, self.pool(), batch, batch.records, items, self.weights
+            )
+        elif conn is None and len(items) >= MANY and not first:
             stored, drafts = await asyncio.gather(self._store(batch, items), drawn_up(batch, items))
         elif conn is None:
             stored = await self._store(batch, items)

@@ -32,7 +32,7 @@ from penstock.ports.queue import (
     StepWrite,
     Want,
 )
-from penstock.ports.steps import Consumed, StepRow
+from penstock.ports.steps import EVENT_NAME, Consumed, StepRow
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
@@ -211,6 +211,8 @@ class RedisMember(QueueMember):
     async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
         leases, stored = steps.write_ask(writes)
         ask = {"member": self._number, "member_id": self.id, "leases": leases}
+        if any(row.name == EVENT_NAME for _, row in writes):
+            ask["event"] = True
         reply = await self._connections.call("record", ask, *stored)
         if any(row.result is not None for _, row in writes):
             await self._queue.synced()

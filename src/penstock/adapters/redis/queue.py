@@ -49,7 +49,7 @@ from penstock.ports.queue import (
     Stopped,
     Topic,
 )
-from penstock.ports.steps import SECRET_BYTES, SIGNAL_LIMIT, StepRow, signal_wait
+from penstock.ports.steps import SECRET_BYTES, SIGNAL_LIMIT, Recorded, StepRow, signal_wait
 
 logger = logging.getLogger("penstock.redis")
 
@@ -161,6 +161,7 @@ class RedisQueue:
             "lanes": names if len(distinct) != 1 else None,
             "configs": lanes.configs(distinct, self.lane_config),
             "keys": keys if any(keys) else None,
+            "records": batch.records,
         }
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
@@ -171,6 +172,8 @@ class RedisQueue:
                 raise LogStopped(*reply)
             case "parent ended":
                 raise ParentEnded(*reply)
+            case "unknown":
+                raise JobNotFound(*reply)
         await self.synced()
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}
@@ -270,6 +273,21 @@ class RedisQueue:
 
     async def steps(self, job_id: str) -> list[StepRow]:
         return await steps.read(self.connections, job_id)
+
+    async def recorded(self, job_id: str, after: int, limit: int) -> list[Recorded]:
+        ask = {"id": job_id, "after": after, "limit": limit}
+        return [
+            Recorded(int(float(position)), steps.read_row(key, value))
+            for position, key, value in await self.connections.call("recorded", ask)
+        ]
+
+    async def last_recorded(self, ids: Sequence[str]) -> dict[str, int]:
+        last: dict[str, int] = {}
+        for first in range(0, len(ids), IDS):
+            some = {"ids": list(ids[first : first + IDS])}
+            found = await self.connections.call("last_recorded", some)
+            last.update((job_id, int(float(position))) for job_id, position in found)
+        return last
 
     async def synced(self) -> None:
         """With `wait_aof`, wait until the append-only file has what was written so far."""

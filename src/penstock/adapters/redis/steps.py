@@ -40,7 +40,7 @@ async def read(connections: Connections, job_id: str) -> list[StepRow]:
         name = f"{tag}:steps:{int(float(seq))}"
         cursor, flat = await connections.command("HSCAN", name, cursor, "COUNT", AT_A_TIME)
         for key, value in zip(flat[::2], flat[1::2], strict=True):
-            found[key] = _read(key, value)
+            found[key] = read_row(key, value)
         if cursor == "0":
             break
     order = ("started_at", "name", "occurrence", "key")
@@ -57,7 +57,8 @@ def _stored(row: StepRow) -> str:
     return line if row.result is None else f"{line}\n{row.result}"
 
 
-def _read(key: str, value: str) -> StepRow:
+def read_row(key: str, value: str) -> StepRow:
+    """A step by its key and what is stored under it."""
     line, newline, result = value.partition("\n")
     *known, details = json.loads(line)
     return StepRow._make((key, *known, result if newline else None, details))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from penstock import runtime
 from penstock.adapters.life_file import open_life_file
 from penstock.adapters.member import QueueMember
-from penstock.adapters.sql import lanes, signals
+from penstock.adapters.sql import lanes
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sql.takeover import boot_id
@@ -80,6 +80,8 @@ class SqlMember(QueueMember):
         await self._shared.change(lambda tx: lanes.note_probe(self._shared.lane_rows(tx), lane, ok))
 
     async def consume(self, lease: Lease, name: str, row: StepRow) -> Consumed:
+        from penstock.adapters.sql import signals  # most jobs wait for none
+
         number, member = self._number, self.id
         return await self._shared.change(
             lambda tx: signals.consume(tx, number, member, lease, name, row)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.lease_watch import MemberLook
-from penstock.adapters.sql import lanes, selection, signals, stop
+from penstock.adapters.sql import lanes, selection, stop
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
@@ -22,7 +22,7 @@ from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
-from penstock.ports.steps import SECRET_BYTES, StepRow
+from penstock.ports.steps import SECRET_BYTES, Recorded, StepRow
 
 T = TypeVar("T")
 
@@ -113,6 +113,8 @@ class SqlQueue(ABC):
         return await self._in_chunks(change, where)
 
     async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
+        from penstock.adapters.sql import signals  # most jobs wait for none
+
         return await self.change(lambda tx: signals.signal(tx, job_id, name, payload, key))
 
     async def secret(self, name: str) -> bytes:
@@ -129,6 +131,14 @@ class SqlQueue(ABC):
     async def steps(self, job_id: str) -> list[StepRow]:
         rows = await self.look(lambda tx: tx.fetch("steps_of", id=job_id), long=True)
         return [StepRow(*row) for row in rows]
+
+    async def recorded(self, job_id: str, after: int, limit: int) -> list[Recorded]:
+        rows = await self.rows("recorded_after", id=job_id, after=after, limit=limit)
+        return [Recorded(position, StepRow(*row)) for position, *row in rows]
+
+    async def last_recorded(self, ids: Sequence[str]) -> dict[str, int]:
+        rows = await self.rows("last_recorded", ids=list(ids))
+        return {job_id: int(last) for job_id, last in rows}
 
     async def discard(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.discard, where)

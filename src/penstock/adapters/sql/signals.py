@@ -43,5 +43,5 @@ async def consume(
         return Consumed(True, None)
     await tx.execute("take_signal", seq=lease.seq, number=found["number"], key=row.key)
     values = row._replace(result=found["payload"])._asdict()
-    await tx.execute("record_taken", seq=lease.seq, **values)
+    await tx.execute("record_taken", seq=lease.seq, token=lease.token, **values)
     return Consumed(True, found["payload"])

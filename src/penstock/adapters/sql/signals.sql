@@ -25,11 +25,13 @@ UPDATE penstock.signals SET taken_by = :key WHERE job = :seq AND number = :numbe
 
 -- name: record_taken
 INSERT INTO penstock.steps (
-    job, key, name, arguments, occurrence, version, lane, attempts, started_at, finished_at, result)
+    job, key, name, arguments, occurrence, version, lane, attempts, started_at, finished_at, result,
+    position)
 VALUES (:seq, :key, :name, :arguments, :occurrence, :version, :lane, :attempts, :started_at,
-        :finished_at, :result)
+        :finished_at, :result, {next_position})
 ON CONFLICT (job, key) DO UPDATE
-SET version = excluded.version, finished_at = excluded.finished_at, result = excluded.result
+SET version = excluded.version, finished_at = excluded.finished_at, result = excluded.result,
+    position = coalesce(steps.position, excluded.position)
 
 -- name: untake_signals
 UPDATE penstock.signals SET taken_by = NULL WHERE job = :seq AND taken_by = ANY (:keys)

@@ -30,6 +30,11 @@ def enqueue(
     """Store the batch; the job of each item, in order, new or already there."""
     if batch.parent_run is not None:
         _refuse_ended(tx, batch.parent_id, batch.parent_run)
+    records, source = batch.records, None
+    if records is not None:
+        from penstock.adapters.sql.records import lock_source
+
+        source = run(lock_source(tx.shared, records))
     by_key, replaced = _resolve_keys(tx, batch)
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
     if new and batch.log is not None:
@@ -42,6 +47,10 @@ def enqueue(
     lanes = {item.lane for item in new} - {NO_LANE, UNKNOWN_LANE}
     configure(tx, lanes, lane_config)
     stored = _insert(tx, batch, new, weights) if new else {}
+    if records is not None and source is not None and stored:
+        from penstock.adapters.sql.records import take_over
+
+        run(take_over(tx.shared, source, records, new[0].id))
     old_ids = [found for found in by_key.values() if isinstance(found, str)]
     old_ids += [item.id for item in new if item.id not in stored]
     old = {job.id: job for job in _by_id(tx, old_ids)} if old_ids else {}

@@ -9,7 +9,6 @@ from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.pick import pick
 from penstock.adapters.sqlite.transaction import Transaction, sql
 from penstock.lanes import waiting
-from penstock.lanes.limits import grant
 from penstock.lanes.state import LaneState
 from penstock.lanes.waiting import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.model.job import Priority
@@ -89,9 +88,7 @@ def _claim(
         store.pass_on(tx, lanes)
         return []
     picked = waiting.chosen(lane, picked)
-    starts = grant(lanes, len(picked[:most]), tx.now)
-    granted = zip(picked, starts, strict=False)
-    leases = [waiting.with_permit(one.lease, start, lanes) for one, start in granted]
+    leases = waiting.starts(lanes, picked[:most], tx.now)
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})

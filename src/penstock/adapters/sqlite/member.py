@@ -27,8 +27,10 @@ from penstock.ports.queue import (
     Progress,
     Settlement,
     StepWrite,
+    Topic,
     Want,
 )
+from penstock.ports.steps import EVENT_NAME
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -120,6 +122,8 @@ class SqliteMember(SqlMember):
                 fence = {"seq": lease.seq, "id": lease.id, "token": lease.token}
                 values = {**row._asdict(), **fence, "member": self._number}
                 stored.append(tx.execute(statement, values).rowcount > 0)
+                if row.name == EVENT_NAME:
+                    tx.wake(Topic.FINISHED)
             return stored
 
         soft = all(row.result is None for _, row in writes)

@@ -26,6 +26,9 @@ _LEASE = (
     "history, trace, 0.0, 0.0"
 )
 
+_RESUMES = "ifnull(instr(waits_lane, char(10)), 0)"
+"""Whether it was suspended: its reason, and no lane's name, has a newline."""
+
 
 def pick(tx: Transaction, ready: int, lane: str, kinds: Sequence[str], limit: int) -> list[Picked]:
     """The first `limit` in the line of `lane`."""
@@ -35,7 +38,10 @@ def pick(tx: Transaction, ready: int, lane: str, kinds: Sequence[str], limit: in
         parameters = [value for kind in some for value in (ready, lane, kind)]
         statement = _pick_statement(len(some))
         rows += json.loads(tx.execute(statement, [*parameters, limit]).fetchone()[0])
-    picked = [Picked(band, turn, Lease._make(lease)) for band, turn, *lease in rows]
+    picked = [
+        Picked(band, turn, Lease._make(lease), bool(resumes))
+        for band, turn, resumes, *lease in rows
+    ]
     if len(kinds) > KINDS_PER_STATEMENT:
         picked.sort(key=lambda one: (one.band, one.turn, one.lease.seq))
         del picked[limit:]
@@ -51,6 +57,6 @@ def _pick_statement(kinds: int) -> str:
     )
     heads = " UNION ALL ".join([part] * kinds) + " ORDER BY 1, 2, 3 LIMIT ?"
     return (
-        f"SELECT json_group_array(json_array(head.band, head.turn, {_LEASE}))"
+        f"SELECT json_group_array(json_array(head.band, head.turn, {_RESUMES}, {_LEASE}))"
         f" FROM ({heads}) AS head CROSS JOIN jobs ON jobs.seq = head.seq"
     )

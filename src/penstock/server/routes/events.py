@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from penstock.api.tenant_view import TenantView
 from penstock.documents.jobs import log_of as document_log
-from penstock.errors import DocumentNotFound, TooSlow, ValidationError
+from penstock.errors import DocumentNotFound, JobNotFound, TooSlow, ValidationError
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
 from penstock.model.research import TaskStatus
@@ -39,6 +39,7 @@ SNAPSHOT = 100
 TOLD = 2000
 """Serialized events that are cached for readers that have not received them yet."""
 STREAM = described("change", "reset", "done")
+JOB_STREAM = described("emitted", "step", "receipt", "progress", "end")
 
 
 class StreamState(NamedTuple):
@@ -156,6 +157,27 @@ async def _of_log(
         elif not patient or await tenant_view.version(log) == since:
             yield event("done", seen.as_dict(), f"{since}{END}")
             return
+
+
+@routes.get("/v1/jobs/{job_id:name}/events", responses=JOB_STREAM, response_class=Response)
+async def job_events(
+    request: Request, tenant_view: ReadAccess, job_id: str, resume: Resume
+) -> Response:
+    """Stream the events of a job, from its first: what it emits, its steps as they are recorded,
+    its progress, and `end`, once. 204 if the reader has seen that."""
+    found = await tenant_view.job(job_id)  # 404 before the stream begins
+    after = version_of(resume)[0] or 0
+    if await tenant_view.told(found, after):
+        return Response(status_code=204)
+    return stream(request, _of_job(tenant_view, job_id, after))
+
+
+async def _of_job(tenant_view: TenantView, job_id: str, after: int) -> AsyncGenerator[bytes]:
+    try:
+        async for told in tenant_view.follow(job_id, after):
+            yield event(told.kind, told, str(told.position))
+    except JobNotFound:
+        yield event("bye", {"why": "the job was deleted"})
 
 
 @routes.get("/v1/events", responses={200: STREAM[200]}, response_class=Response)

@@ -17,13 +17,13 @@ from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply, written
-from penstock.server.bodies import json_body
+from penstock.server.bodies import json_body, optional_body
 from penstock.server.callers import Writer
 from penstock.server.dependencies import Before, ReadAccess, WriteAccess, long_poll
 from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import spec
 from penstock.server.problems import Problem
-from penstock.server.schemas import JobSelector, NewJobBody, SignalBody
+from penstock.server.schemas import JobSelector, NewJobBody, RerunBody, SignalBody
 from penstock.wire.jobs import ChangedJobs, DeadGroups, JobPage, JobView, SignalStored
 
 routes = APIRouter(tags=["jobs"])
@@ -163,21 +163,23 @@ async def signal(
     return await once(request, tenant_view.tenant, print_, make, new_id())
 
 
-@routes.post("/v1/jobs/{job_id:name}/rerun", **spec(JobView, 202))
+@routes.post("/v1/jobs/{job_id:name}/rerun", **spec(JobView, 202, RerunBody))
 async def rerun(
     request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
 ) -> Response:
     """Run a job again, as a new one with the same kind, payload, lane and priority. The old one,
     its `rerun_of`, stays as it is. A key without the scope `read` gets only `id` and `state`."""
+    given, body = await optional_body(request, RerunBody)
 
     async def make(made: str) -> Response:
         async with acting(request, caller, "job.rerun", named(job_id)) as deed:
             await request.app.state.depth.check(tenant_view.tenant)
-            new = await tenant_view.rerun(job_id, new_id=made)
+            new = await tenant_view.rerun(job_id, new_id=made, from_step=given.from_step)
             deed.detail["new"] = new.id
         return reply(new, 202, location=at("jobs", new.id))
 
-    stored = await once(request, tenant_view.tenant, fingerprint(request), make, new_id())
+    content = [digest(body)] if body else []
+    stored = await once(request, tenant_view.tenant, fingerprint(request, *content), make, new_id())
     return for_caller(stored, caller)
 
 

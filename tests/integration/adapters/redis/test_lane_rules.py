@@ -92,6 +92,8 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
             step["old"] = draw(st.sampled_from([0.0, 0.102, 3.06]))
         case "room":
             step["wanted"] = draw(JOBS)
+        case "starts":
+            step["resumes"] = draw(st.lists(st.booleans(), min_size=1, max_size=4))
         case "chosen":
             step["seqs"] = draw(st.lists(JOBS, min_size=1, unique=True))
         case "learn":
@@ -163,6 +165,10 @@ def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     return grant(lanes, step["wanted"], now, ahead=ahead, held=held, question=question)
 
 
+def _starts(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    return limits.starts(lanes, step["resumes"], now)
+
+
 def _next_chance(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     at = next_chance(lanes, now)
     return [] if at is None else [at]
@@ -232,6 +238,7 @@ def _judge(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 
 _PYTHON = {
     "grant": _grant,
+    "starts": _starts,
     "next_chance": _next_chance,
     "repace": _repace,
     "look_again": _look_again,

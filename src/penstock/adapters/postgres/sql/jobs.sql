@@ -11,8 +11,9 @@ FOR UPDATE SKIP LOCKED
 
 -- name: pick
 -- The first in the lines of lanes: lanes, how many of each, kinds, and whether one job with a
--- crash on its record may be among them. A row is the lane's number, band, turn and a lease.
-SELECT w.n, w.band, w.turn, j.seq, j.id, j.kind, j.tenant, j.payload, j.priority, j.lane, j.key,
+-- crash on its record may be among them. A row is the lane's number, band, turn, whether it was
+-- suspended (its reason has a newline), and a lease.
+SELECT w.n, w.band, w.turn, coalesce(strpos(j.waits_lane, E'\n') > 0, false), j.seq, j.id, j.kind, j.tenant, j.payload, j.priority, j.lane, j.key,
        j.log, j.parent_id, j.enqueued_at, j.run_at, j.deadline, j.timeout, j.max_retries,
        j.attempts + 1, j.crashes, j.releases, j.token + 1,
        '[' || array_to_string(j.history, ',') || ']', j.trace, 0.0::float8, 0.0::float8

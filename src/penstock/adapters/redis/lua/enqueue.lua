@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log stops turns lane_state breaker lanes view
+-- needs: base lines jobs log stops turns lane_state breaker lanes view records
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -16,6 +16,9 @@ local function parent_runs()
 end
 
 if ask.parent_run and not parent_runs() then return {'parent ended', ask.parent_id} end
+
+local source = ask.records and redis.call('ZSCORE', ns .. 'ids', ask.records[1])
+if ask.records and not source then return {'unknown', ask.records[1]} end
 
 local function lane_of(n) return ask.lanes and ask.lanes[n] or ask.lane end
 
@@ -147,6 +150,7 @@ if #made > 0 then
       log.append({id = ids[n], tenant = ask.tenant, log = ask.log}, 'queued', ask.data)
     end
   end
+  if ask.records then records.take_over(source, ask.records[2], seqs[2]) end
   wake('ready')
 end
 

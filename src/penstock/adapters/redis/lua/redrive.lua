@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log stops select signals
+-- needs: base lines jobs log stops select signals records
 -- Queue some of the matching dead letters again, with fresh retries, but none of a stopped log;
 -- `from_scratch`, without what was recorded of their steps:
 -- their ids, and where to go on.
@@ -15,7 +15,7 @@ local function redrive(row)
   redis.call('ZREM', ns .. 'failed', row.seq)
   count('failed', row.tenant, row.kind, -1)
   if ask.from_scratch then
-    redis.call('DEL', ns .. 'steps:' .. row.seq)
+    redis.call('DEL', ns .. 'steps:' .. row.seq, records.order(row.seq))
     signals.untake(row.seq)
   end
   jobs.queue(row)

@@ -7,6 +7,9 @@
 --   version     that of the handler which made the record; '' where it declares none
 --   attempts    calls of its function, over all runs
 --   finished_at, result   null until it is recorded; the result is JSON as text
+-- Events that the job has emitted are among them: their name is empty, and their result what they tell.
+-- Added by a later migration:
+--   position    where its record stands among those of the job; null until it is recorded
 CREATE TABLE penstock.steps (
     job         bigint NOT NULL,
     key         text COLLATE "C" NOT NULL,

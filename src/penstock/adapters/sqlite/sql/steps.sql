@@ -4,9 +4,9 @@
 -- Only if the lease stands. What is only counted leaves a record as it is.
 INSERT INTO steps (
     job, key, name, arguments, occurrence, version, lane, attempts, started_at, finished_at, result,
-    details)
+    details, position)
 SELECT :seq, :key, :name, :arguments, :occurrence, :version, :lane, :attempts, :started_at,
-       :finished_at, :result, :details
+       :finished_at, :result, :details, CASE WHEN :result IS NOT NULL THEN {next_position} END
 FROM jobs
 WHERE seq = :seq AND id = :id AND token = :token AND holder = :member AND state = 'running'
 ON CONFLICT (job, key) DO UPDATE
@@ -14,4 +14,5 @@ SET version = excluded.version, lane = excluded.lane, attempts = excluded.attemp
     started_at = excluded.started_at,
     finished_at = coalesce(excluded.finished_at, steps.finished_at),
     result = coalesce(excluded.result, steps.result),
-    details = excluded.details
+    details = excluded.details,
+    position = coalesce(steps.position, excluded.position)

@@ -15,6 +15,7 @@
 --   secrets            hash name -> hex; random values that all processes share
 --   steps:SEQ          hash key -> a line of JSON, and after a newline the result, if it has one;
 --                      only of jobs that record steps (see adapters/redis/steps.py)
+--   order:SEQ          sorted set of the keys of those that are recorded, by position: see records.lua
 --   signals:SEQ        hash: last, how many there were; s:N -> name and payload, with a newline between;
 --                      t:N the same of those taken, after the key of the step; k:KEY -> N; w:NAME ->
 --                      how many of a name are not taken

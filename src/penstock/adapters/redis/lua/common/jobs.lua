@@ -165,7 +165,7 @@ end
 -- Delete a finished job and all that refers to it.
 function jobs.forget(row)
   redis.call('DEL', jobs.key(row.seq), ns .. 'history:' .. row.seq, ns .. 'steps:' .. row.seq,
-    ns .. 'signals:' .. row.seq)
+    ns .. 'order:' .. row.seq, ns .. 'signals:' .. row.seq)
   redis.call('HDEL', ns .. 'specs', row.seq)
   redis.call('HDEL', ns .. 'payloads', row.seq)
   redis.call('HDEL', ns .. 'results', row.seq)

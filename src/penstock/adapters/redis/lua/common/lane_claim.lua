@@ -95,14 +95,19 @@ local function claim_in(some, member, want, room, crashed, ordinary)
     return {}
   end
   picked = line.chosen(lane, picked)
-  local starts = limits.grant(some, math.min(#picked, most), now)
+  local resumes = {}
+  for n = 1, math.min(#picked, most) do
+    resumes[n] = string.find(picked[n].row.waits_lane or '', '\n', 1, true) ~= nil
+  end
+  local starts = limits.starts(some, resumes, now)
   local tolerance, leased, names = math.huge, {}, {}
   for n, one in ipairs(some) do
     tolerance, names[n] = math.min(tolerance, one.tolerance), one.name
   end
   for n, start in ipairs(starts) do
     local one = picked[n]
-    one.start_at, one.void_at = exact(start), exact(start + tolerance)
+    one.start_at = exact(start)
+    one.void_at = resumes[n] and 'inf' or exact(start + tolerance)
     one.timeout = shorter(lane, one.row)
     leased[n] = one
     lanes.take_slots(names, member, tonumber(one.row.seq))

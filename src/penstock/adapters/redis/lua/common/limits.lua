@@ -72,6 +72,26 @@ function limits.grant(lanes, wanted, now, ahead, held, lead, question)
   return starts
 end
 
+-- Start times of the first of some jobs, of which it is told whether they resume, for as many as
+-- `lanes` can take. They have the slots for all. One that resumes was charged when it was started,
+-- and takes only its slot again.
+function limits.starts(lanes, resumes, now)
+  if not any(resumes, function(charged) return charged end) then
+    return limits.grant(lanes, #resumes, now)
+  end
+  local starts = {}
+  for n, charged in ipairs(resumes) do
+    if charged then
+      for _, lane in ipairs(lanes) do lane.in_flight = lane.in_flight + 1 end
+      starts[n] = now
+    else
+      starts[n] = limits.grant(lanes, 1, now)[1]
+      if not starts[n] then break end
+    end
+  end
+  return starts
+end
+
 function limits.slots_free(lane, now, question)
   if question then return lane_state.slots_for_questions(lane) end
   return lane_state.slots_for_jobs(lane, now)
