@@ -106,8 +106,8 @@ async def _settle(
         settled = {seq for (seq,) in found}
     stale: list[Settlement] = []
     if len(settled) < len(batch) and outcome is Outcome.CANCEL_SEEN:
-        again = [s._replace(outcome=Outcome.HANDED_BACK) for s in batch]
-        await _settle(tx, number, member, Outcome.HANDED_BACK, again)
+        runs_again = [s._replace(outcome=Outcome.HANDED_BACK) for s in batch]
+        await _settle(tx, number, member, Outcome.HANDED_BACK, runs_again)
     elif len(settled) < len(batch):
         stale = await refused(tx, number, member, batch)
     watched = [s for s in batch if s.lease.log is not None and s.lease.seq in settled]
