@@ -1,7 +1,7 @@
 -- What a lane makes of how requests end, and what that makes of the jobs' settlements: the twin of
 -- penstock/lanes/verdict.py.
 
-local LONGEST_SECONDS = 300
+local MAX_SECONDS = 300
 
 local verdict = {}
 
@@ -55,7 +55,7 @@ function verdict.give(s, lane, fault, at)
   if not failure or not (fault == 'lane' or (down and lane_state.open(lane))) then return false end
   s.outcome, s.run_at, s.waits_lane = 'handed back', nil, nil
   if lane.name ~= (s.lane or '') then
-    s.run_at = math.min(math.max(lane.retry_at, lane.blocked_until, at), at + LONGEST_SECONDS)
+    s.run_at = math.min(math.max(lane.retry_at, lane.blocked_until, at), at + MAX_SECONDS)
     s.waits_lane = lane.name
   end
   return true
