@@ -99,8 +99,10 @@ def build_documents(
     patience = PASSED_ON_SECONDS if passed_on else 0.0
 
     def cutoff(model: str) -> Cutoff:
-        measured = OFFLINE_SIMILARITY if model == OfflineEmbedder.model else None
-        return Cutoff(settings.search_min_coverage, settings.search_min_similarity or measured)
+        similarity, floor = settings.search_min_similarity or None, None
+        if model == OfflineEmbedder.model:
+            similarity, floor = similarity or OFFLINE_SIMILARITY, 0.0
+        return Cutoff(settings.search_min_coverage, similarity, floor)
 
     return Documents(
         tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge, patience, cutoff
