@@ -39,10 +39,12 @@ class Session:
         return Penstock(self.queue, config_file=self.config).use(*services)
 
     @contextmanager
-    def opened(self, *services: Service, create: bool = False) -> Iterator[tuple[Penstock, Runner]]:
+    def opened(
+        self, *services: Service, create: bool = False, told: bool = False
+    ) -> Iterator[tuple[Penstock, Runner]]:
         """Open the app, and yield it with a function to call it. Unless `create`, raises
-        QueueMissing if there is no queue yet: a command that only reads must not create one. One
-        that nobody has named is created with a note, as it may not be the one of the app."""
+        QueueMissing if there is no queue yet: a command that only reads must not create one. `told`:
+        one that nobody has named is created with a note, as it may not be that of the app."""
         import asyncio
 
         app = self.app(*services)
@@ -55,7 +57,7 @@ class Session:
                     "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
                 )
             runner.run(app.__aenter__())
-            if not exists and app.config.source("queue") == "default":
+            if told and not exists and app.config.source("queue") == "default":
                 note(
                     f"created a new queue, {place}. If your app uses another, name it with "
                     "--queue, PENSTOCK_QUEUE or penstock.yaml"
