@@ -43,8 +43,8 @@ class Session:
         self, *services: Service, create: bool = False, told: bool = False
     ) -> Iterator[tuple[Penstock, Runner]]:
         """Open the app, and yield it with a function to call it. Unless `create`, raises
-        QueueMissing if there is no queue yet: a command that only reads must not create one. `told`:
-        one that nobody has named is created with a note, as it may not be that of the app."""
+        QueueMissing if there is no queue yet: a command that only reads must not create one.
+        `told`: one that nobody has named is created with a note; it may not be that of the app."""
         import asyncio
 
         app = self.app(*services)
