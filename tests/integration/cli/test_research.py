@@ -84,6 +84,15 @@ def test_one_whose_searches_all_fail_is_exit_code_1(cli: Cli, library_site: Rese
     assert "\nfailed  1/1 searches" in done.out
 
 
+def test_what_cannot_be_reached_is_said_at_once(cli: Cli, library_site: ResearchSite) -> None:
+    library_site.down()
+    running = cli.start("research", "water wheels", "--watch")
+    place = f"cannot reach 127.0.0.1:{library_site.port}"
+    wait_until(lambda: place in running.out, "the provider to be named")
+    running.send(signal.SIGINT)
+    assert running.end().code in (1, 130)  # it may have given up by itself
+
+
 def test_ctrl_c_leaves_it_and_says_how_to_go_on(cli: Cli, library_site: ResearchSite) -> None:
     library_site.faults = dict.fromkeys(("openalex", "searxng"), Answer(hang=True))
     running = cli.start("research", "water wheels", "--watch")
