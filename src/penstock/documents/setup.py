@@ -35,7 +35,7 @@ from penstock.model.name_masking import NamesConfig
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
-from penstock.retrieval.search import OFFLINE_SIMILARITY, Cutoff
+from penstock.retrieval.search import OFFLINE_FLOOR, OFFLINE_SIMILARITY, Cutoff
 
 Register = Callable[..., Callable[[Any], Any]]
 
@@ -101,7 +101,7 @@ def build_documents(
     def cutoff(model: str) -> Cutoff:
         similarity, floor = settings.search_min_similarity or None, None
         if model == OfflineEmbedder.model:
-            similarity, floor = similarity or OFFLINE_SIMILARITY, 0.0
+            similarity, floor = similarity or OFFLINE_SIMILARITY, OFFLINE_FLOOR
         return Cutoff(settings.search_min_coverage, similarity, floor)
 
     return Documents(

@@ -22,9 +22,11 @@ from penstock.retrieval.query import Query, WeighedQuery, query_terms, weigh
 from penstock.retrieval.snippet import snippet
 from penstock.retrieval.terms import index_terms
 
-OFFLINE_SIMILARITY = 0.25
+OFFLINE_SIMILARITY = 0.22
 """For the offline embedder. Others have a range of their own, and so need a limit of their own."""
-OTHER_SCRIPT = 0.8
+OFFLINE_FLOOR = 0.1
+"""Where its cosines begin to say something."""
+OTHER_SCRIPT = 2 / 3
 """The part of it that is enough for a passage in another script, for which no words can speak."""
 
 
@@ -36,8 +38,8 @@ class Cutoff:
     """0: every hit is relevant."""
     similarity: float | None = OFFLINE_SIMILARITY
     """Cosine. None: not known for this embedder, so whatever vectors find is relevant."""
-    floor: float | None = 0.0
-    """The cosine of texts that have nothing in common. None: not known for this embedder, so the
+    floor: float | None = OFFLINE_FLOOR
+    """The cosine up to which texts have nothing in common. None: not known for this embedder, so the
     median of what vectors have found for the question is taken for it."""
 
     def passes(self, hit: Fused, floor: float) -> bool:

@@ -256,6 +256,7 @@ async def test_oldest_counts_from_when_it_could_run(queue: JobQueue) -> None:
 
     await until(is_due, "the job to be due")
     (counts,) = await queue.counts()
+    assert counts.oldest_queued_at is not None
     assert counts.oldest_queued_at == pytest.approx(due, abs=0.01)
     assert counts.oldest_queued_at > job.enqueued_at
 

@@ -8,8 +8,8 @@ from benchmarks import retrieval
 from penstock.retrieval.search import Cutoff
 
 OFF = Cutoff(coverage=0.0)
-BEFORE = Cutoff(coverage=0.15, similarity=0.18)
-"""What decision 59 had first, less strictly: words and vectors did not add up then."""
+BEFORE = Cutoff(coverage=0.15, similarity=0.18, floor=0.18)
+"""What decision 59 had first: words and vectors did not add up then."""
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,12 @@ def vectors() -> Iterator[retrieval.Vectors]:
 def test_nothing_relevant_means_nothing_found_for_nearly_half_of_what_is_off_the_subject(
     vectors: retrieval.Vectors,
 ) -> None:
-    # Decision 59 has the figures: of questions that the limits were not chosen by .56 find a
+    # Decision 59 has the figures: of questions that the limits were not chosen by .53 find a
     # passage or two in documents of their language, .78 in those of three languages.
     found = retrieval.found_without_answer("off the subject", vectors, Cutoff())
-    assert found.own <= 0.57
+    assert found.own <= 0.54
     assert found.every <= 0.79
-    assert found.passages <= 1.5
+    assert found.passages <= 1.1
     assert retrieval.found_without_answer("off the subject", vectors, OFF).own == 1.0
 
 
@@ -36,7 +36,7 @@ def test_fewer_passages_are_found_near_the_subject_than_without_a_cutoff(
 ) -> None:
     found = retrieval.found_without_answer("near the subject", vectors, Cutoff())
     before = retrieval.found_without_answer("near the subject", vectors, BEFORE)
-    assert found.passages < before.passages - 1
+    assert found.passages < before.passages - 2
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "ko"])
@@ -53,4 +53,4 @@ def test_answers_are_not_lost_to_the_cutoff(vectors: retrieval.Vectors, language
             ]
         ).ndcg
 
-    assert ndcg(Cutoff()) >= ndcg(OFF) - 0.012
+    assert ndcg(Cutoff()) >= ndcg(OFF) - 0.016

@@ -6,7 +6,7 @@ from penstock.retrieval.fusion import Fused
 from penstock.retrieval.query import WeighedQuery, query_terms, weigh
 from penstock.retrieval.search import Cutoff, relevant
 
-CUTOFF = Cutoff(coverage=0.5, similarity=0.4)
+CUTOFF = Cutoff(coverage=0.5, similarity=0.4, floor=0.0)
 QUESTION = weigh(query_terms("otter beaver"), {"otter": 10, "beaver": 10}, 100)
 
 
@@ -44,10 +44,18 @@ def test_too_little_of_both_is_enough_where_together_they_are_a_whole() -> None:
     assert not passes(hit(0.2, words=False), {"otter"}, query=four)
 
 
-def test_a_passage_in_another_script_needs_four_fifths() -> None:
-    assert passes(hit(0.33, other_script=True, words=False), set())
-    assert not passes(hit(0.31, other_script=True, words=False), set())
-    assert not passes(hit(0.33, words=False), set())
+def test_a_passage_in_another_script_needs_two_thirds() -> None:
+    assert passes(hit(0.27, other_script=True, words=False), set())
+    assert not passes(hit(0.26, other_script=True, words=False), set())
+    assert not passes(hit(0.27, words=False), set())
+
+
+def test_a_cosine_up_to_the_floor_adds_nothing_to_the_words() -> None:
+    four = weigh(query_terms("otter beaver mink stoat"), dict.fromkeys("abcd", 0), 100)
+    floor = Cutoff(coverage=0.5, similarity=0.4, floor=0.2)
+    assert not passes(hit(0.2), {"otter"}, floor, four)
+    assert not passes(hit(0.29), {"otter"}, floor, four)
+    assert passes(hit(0.31), {"otter"}, floor, four)
 
 
 def test_nearness_begins_at_the_median_where_the_range_of_an_embedder_is_not_known() -> None:
