@@ -39,8 +39,8 @@ class Cutoff:
     similarity: float | None = OFFLINE_SIMILARITY
     """Cosine. None: not known for this embedder, so whatever vectors find is relevant."""
     floor: float | None = OFFLINE_FLOOR
-    """The cosine up to which texts have nothing in common. None: not known for this embedder, so the
-    median of what vectors have found for the question is taken for it."""
+    """The cosine up to which texts have nothing in common. None: not known for this embedder, so
+    the median of what vectors have found for the question is taken for it."""
 
     def passes(self, hit: Fused, floor: float) -> bool:
         if self.coverage == 0.0:
