@@ -32,8 +32,14 @@ from penstock.retrieval.search import Cutoff, relevant
 from penstock.retrieval.terms import FTS5_TOKENIZER, index_terms, script
 
 DATA = Path(__file__).parent / "data" / "retrieval"
-UNANSWERED = DATA / "unanswered.txt"
-"""Questions, a line each, to which no document of ours has an answer."""
+UNANSWERED = {
+    "off the subject": "unanswered.off.txt",
+    "near the subject": "unanswered.near.txt",
+    "of both kinds, seen before": "unanswered.txt",
+}
+"""Files of questions, a line each, to which no document of ours has an answer. Near the subject:
+there is a document about what they ask about, but it does not say what they ask."""
+LANGUAGES = {"latin": "en", "han": "ja", "hangul": "ko"}
 LOSS = 0.005
 """How much worse than the better of its parts fusion may be in nDCG@10."""
 KEPT = 0.95
@@ -167,10 +173,10 @@ def rrf(documents: Corpus, question: str) -> list[str]:
     return sorted(scores, key=lambda id_: -scores[id_])
 
 
-def hybrid(documents: Corpus, question: str) -> list[str]:
+def hybrid(documents: Corpus, question: str, cutoff: Cutoff | None = None) -> list[str]:
     query = documents.weigh(question)
     ranked = fuse(documents.by_words(query), documents.by_vectors(question), query, 2 * DEPTH)
-    return [hit.id for hit in relevant(ranked, query, documents.terms_of, Cutoff())]
+    return [hit.id for hit in relevant(ranked, query, documents.terms_of, cutoff or Cutoff())]
 
 
 Search = Callable[[Corpus, str], list[str]]
@@ -252,6 +258,35 @@ def margin(task: Task, figures: dict[str, Figures], low: float = 0.05) -> float:
     return float(numpy.quantile(hybrid - least, low))
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What questions without an answer find."""
+
+    own: float
+    """Share of them that find something in documents of their language ..."""
+    every: float
+    """... and in those of three languages."""
+    passages: float
+    """How many in those of their language, at most ten each."""
+
+
+def found_without_answer(name: str, vectors: Vectors, cutoff: Cutoff) -> Found:
+    """For the questions of one file of `UNANSWERED`."""
+    every = next(task.documents for task in tasks(DATA) if task.name.endswith("to all"))
+    corpora = {
+        language: Corpus([one for one in every if one.language == language], vectors)
+        for language in LANGUAGES.values()
+    }
+    questions = (DATA / UNANSWERED[name]).read_text(encoding="utf-8").splitlines()
+    own = [
+        len(hybrid(corpora[LANGUAGES[script(question)]], question, cutoff)[:10])
+        for question in questions
+    ]
+    among = Corpus(every, vectors)
+    anywhere = [bool(hybrid(among, question, cutoff)) for question in questions]
+    return Found(sum(map(bool, own)) / len(own), sum(anywhere) / len(anywhere), sum(own) / len(own))
+
+
 def run(sizes: Sizes, folder: Path) -> list[Result]:
     vectors = Vectors()
     results = []
@@ -291,9 +326,17 @@ def main() -> None:
         verdict = "met" if reached >= least else "MISSED"
         drawn = f"{margin(task, figures):+.3f}"
         table.add_row(task.name, str(len(task.questions)), *cells, f"{least:.3f}", verdict, drawn)
-    vectors.close()
     console = Console()
     console.print(table)
+    if folder == DATA:
+        unanswered = Table("questions without an answer", "own language", "all", "passages")
+        for name in UNANSWERED:
+            found = found_without_answer(name, vectors, Cutoff())
+            unanswered.add_row(
+                name, f"{found.own:.2f}", f"{found.every:.2f}", f"{found.passages:.1f}"
+            )
+        console.print(unanswered)
+    vectors.close()
     console.print("nDCG@10 (R@1 R@10); drawn anew: to the target, in 95 % of draws at least")
 
 

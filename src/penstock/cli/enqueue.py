@@ -84,7 +84,7 @@ def enqueue_jobs(
     if source is not None:
         if payload is not None or key is not None:
             raise UsageError("--from cannot be combined with a payload or --key; the file has them")
-        with traced("enqueue"), session.opened(create=True) as (app, run):
+        with traced("enqueue"), session.opened(create=True, told=True) as (app, run):
             ids = _store_file(app, run, kind, source, keyed, options, quiet=session.as_json)
             ended = _wait(app, run, kind, ids, timeout, session) if wait else None
         _report_file(kind, ids, ended, as_json=session.as_json)
@@ -95,7 +95,7 @@ def enqueue_jobs(
             arguments = parse_payload(payload) if payload is not None else {}
         except InputError as error:
             raise InputError(f"payload: {error}") from None
-        with traced("enqueue"), session.opened(create=True) as (app, run):
+        with traced("enqueue"), session.opened(create=True, told=True) as (app, run):
             job = run(app.enqueue(kind, arguments, key=key, **options))
             if not session.as_json:
                 say(job.id)

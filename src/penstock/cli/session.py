@@ -39,20 +39,29 @@ class Session:
         return Penstock(self.queue, config_file=self.config).use(*services)
 
     @contextmanager
-    def opened(self, *services: Service, create: bool = False) -> Iterator[tuple[Penstock, Runner]]:
+    def opened(
+        self, *services: Service, create: bool = False, told: bool = False
+    ) -> Iterator[tuple[Penstock, Runner]]:
         """Open the app, and yield it with a function to call it. Unless `create`, raises
-        QueueMissing if there is no queue yet: a command that only reads must not create one."""
+        QueueMissing if there is no queue yet: a command that only reads must not create one.
+        `told`: one that nobody has named is created with a note; it may not be that of the app."""
         import asyncio
 
         app = self.app(*services)
         with asyncio.Runner() as runner:
-            if not create and not runner.run(app.queue.exists()):
-                place = app.queue.url.removeprefix("sqlite:///")
+            exists = runner.run(app.queue.exists())
+            place = app.queue.url.removeprefix("sqlite:///")
+            if not create and not exists:
                 raise QueueMissing(
                     f"no queue at {place}; nothing has been enqueued yet. "
                     "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
                 )
             runner.run(app.__aenter__())
+            if told and not exists and app.config.source("queue") == "default":
+                note(
+                    f"created a new queue, {place}. If your app uses another, name it with "
+                    "--queue, PENSTOCK_QUEUE or penstock.yaml"
+                )
             try:
                 yield app, runner.run
             finally:

@@ -12,7 +12,6 @@ from penstock.cli.output import (
     Row,
     age,
     moment,
-    note,
     print_json,
     print_table,
     printable,
@@ -65,10 +64,10 @@ def show_status(*, session: Session) -> None:
     else:
         say("no worker processes")
     if seen.attention:
-        note("\nneeds attention:")
+        say("\nneeds attention:")
         for one in seen.attention:
             since = "" if one.since is None else f", for {age(one.since)}"
-            note(f"- {one.what}: {printable(one.subject)}{since}; {printable(one.todo)}")
+            say(f"- {one.what}: {printable(one.subject)}{since}; {printable(one.todo)}")
 
 
 def counts_table(counts: Sequence[KindCounts]) -> tuple[list[Row], Looks]:

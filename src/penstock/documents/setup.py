@@ -35,7 +35,7 @@ from penstock.model.name_masking import NamesConfig
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
-from penstock.retrieval.search import OFFLINE_SIMILARITY, Cutoff
+from penstock.retrieval.search import OFFLINE_FLOOR, OFFLINE_SIMILARITY, Cutoff
 
 Register = Callable[..., Callable[[Any], Any]]
 
@@ -99,8 +99,10 @@ def build_documents(
     patience = PASSED_ON_SECONDS if passed_on else 0.0
 
     def cutoff(model: str) -> Cutoff:
-        measured = OFFLINE_SIMILARITY if model == OfflineEmbedder.model else None
-        return Cutoff(settings.search_min_coverage, settings.search_min_similarity or measured)
+        similarity, floor = settings.search_min_similarity or None, None
+        if model == OfflineEmbedder.model:
+            similarity, floor = similarity or OFFLINE_SIMILARITY, OFFLINE_FLOOR
+        return Cutoff(settings.search_min_coverage, similarity, floor)
 
     return Documents(
         tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge, patience, cutoff

@@ -39,13 +39,14 @@ class DocumentsConfig:
     """A document whose URL could not be fetched within this time fails."""
     question_seconds: float = setting(5.0, least=0.1)
     """Time limit for embedding the query of a search, which then uses the full-text index alone."""
-    search_min_coverage: float = setting(0.15, most=1)
-    """Relevance cutoff: the minimum share of the query's words in a passage, rare words weighing
-    more. A passage is returned if it passes this or `search_min_similarity`. 0: no cutoff, every
-    search fills its limit."""
+    search_min_coverage: float = setting(0.25, most=1)
+    """Relevance cutoff: the share of the query's words, rare words weighing more, at which a
+    passage is returned whatever its vector. With less it needs the rest in `search_min_similarity`:
+    half of one and half of the other are enough. 0: no cutoff, every search fills its limit."""
     search_min_similarity: float = setting(0.0, most=1)
-    """Relevance cutoff for vectors: the minimum cosine similarity. 0: the value measured for the
-    offline embedder; with another embedder, every vector match is returned."""
+    """Relevance cutoff for vectors: the cosine similarity at which a passage is returned whatever
+    its words. 0: the value measured for the offline embedder; with another embedder, every vector
+    match is returned."""
     unused_vectors_seconds: float = 7 * 86400.0
     """How long unused vectors are cached: those that no document needs any more, and those of a
     model that was replaced. A text that returns within this time is not embedded again."""

@@ -35,6 +35,7 @@ class KindCounts:
     kind: str
     states: Mapping[JobState, int]
     oldest_queued_at: float | None
+    """Since when the oldest of those queued could run; not of what is for later, or sleeps."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,15 +1,17 @@
 """Search: a question in, ranked passages out, with explanations.
 
 A hit is relevant that holds enough of the question's words, the rare ones counting most, or whose
-vector is near enough. How the limits were found: docs/decisions/0059-relevance.md.
+vector is near enough, or of which both are true in part. How the limits were found:
+docs/decisions/0059-relevance.md.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from statistics import median
 from typing import Literal
 
 from penstock.errors import PenstockError, ValidationError
@@ -20,39 +22,58 @@ from penstock.retrieval.query import Query, WeighedQuery, query_terms, weigh
 from penstock.retrieval.snippet import snippet
 from penstock.retrieval.terms import index_terms
 
-OFFLINE_SIMILARITY = 0.18
+OFFLINE_SIMILARITY = 0.22
 """For the offline embedder. Others have a range of their own, and so need a limit of their own."""
+OFFLINE_FLOOR = 0.1
+"""Where its cosines begin to say something."""
+OTHER_SCRIPT = 2 / 3
+"""The part of it that is enough for a passage in another script, for which no words can speak."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """The minimum a hit needs: either is enough."""
+    """The minimum a hit needs: either, or a part of one and the rest of the other."""
 
-    coverage: float = 0.15
+    coverage: float = 0.25
     """0: every hit is relevant."""
     similarity: float | None = OFFLINE_SIMILARITY
     """Cosine. None: not known for this embedder, so whatever vectors find is relevant."""
+    floor: float | None = OFFLINE_FLOOR
+    """The cosine up to which texts have nothing in common. None: not known for this embedder, so
+    the median of what vectors have found for the question is taken for it."""
 
-    def passes(self, hit: Fused) -> bool:
-        if (hit.coverage or 0.0) >= self.coverage:
+    def passes(self, hit: Fused, floor: float) -> bool:
+        if self.coverage == 0.0:
             return True
-        if hit.vector_score is None:
-            return False
-        return self.similarity is None or hit.vector_score >= self.similarity
+        evidence = (hit.coverage or 0.0) / self.coverage
+        if hit.vector_score is not None:
+            evidence += self._nearness(hit.vector_score, floor)
+        return evidence >= (OTHER_SCRIPT if hit.other_script else 1.0)
+
+    def _nearness(self, cosine: float, floor: float) -> float:
+        if self.similarity is None or cosine >= self.similarity:
+            return 1.0
+        if self.similarity <= floor:
+            return 0.0
+        return max(0.0, cosine - floor) / (self.similarity - floor)
 
 
 def relevant(
-    hits: Iterable[Fused],
+    hits: Sequence[Fused],
     query: WeighedQuery,
     terms: Callable[[str], Collection[str]],
     cutoff: Cutoff,
 ) -> Iterator[Fused]:
     """Those of the hits that pass, with their coverage; `terms` gives those of a hit by its id."""
+    floor = cutoff.floor
+    if floor is None:
+        cosines = [hit.vector_score for hit in hits if hit.vector_score is not None]
+        floor = median(cosines) if cosines else 0.0
     for hit in hits:
         # Of what words have not found there is no need to look which it holds.
         share = 0.0 if hit.text_rank is None else query.coverage(terms(hit.id))
         looked_at = replace(hit, coverage=share)
-        if cutoff.passes(looked_at):
+        if cutoff.passes(looked_at, floor):
             yield looked_at
 
 

@@ -142,7 +142,8 @@ DESCRIBED = (
         "penstock_oldest_queued_seconds",
         "gauge",
         ("kind",),
-        "Age of the oldest queued job; 0 if none.",
+        "How long the oldest queued job could have run already; 0 if none could. What is for "
+        "later, or sleeps, does not count.",
         _oldest,
     ),
     Described(

@@ -21,6 +21,7 @@ from tests.conformance.support import (
     one,
     settle,
 )
+from tests.support.waiting import until
 
 
 async def test_newest_jobs_come_first(queue: JobQueue) -> None:
@@ -232,6 +233,32 @@ async def test_the_oldest_of_a_tenant_is_found_behind_many_of_others(queue: JobQ
 
     (counts,) = await queue.counts("b")
     assert counts.oldest_queued_at == pytest.approx(job.enqueued_at)
+
+
+async def test_what_is_for_later_does_not_count_as_oldest(queue: JobQueue) -> None:
+    await add_one(queue, kind="later", run_at=time.time() + 100)
+    (later,) = await queue.counts()
+    assert later.oldest_queued_at is None
+    before = time.time()
+    await add_one(queue, kind="later", tenant="a")
+    for tenant in (None, "a"):
+        (later,) = await queue.counts(tenant)
+        assert later.oldest_queued_at is not None
+        assert before - 0.1 <= later.oldest_queued_at <= time.time() + 0.1
+
+
+async def test_oldest_counts_from_when_it_could_run(queue: JobQueue) -> None:
+    due = time.time() + 0.5
+    job = await add_one(queue, run_at=due)
+
+    async def is_due() -> bool:
+        return (await queue.counts())[0].oldest_queued_at is not None
+
+    await until(is_due, "the job to be due")
+    (counts,) = await queue.counts()
+    assert counts.oldest_queued_at is not None
+    assert counts.oldest_queued_at == pytest.approx(due, abs=0.01)
+    assert counts.oldest_queued_at > job.enqueued_at
 
 
 async def test_processes_are_listed_with_what_they_last_said(

@@ -33,6 +33,14 @@ def test_prints_the_id_and_nothing_else(cli: Cli) -> None:
     assert done.err == ""
 
 
+def test_a_queue_that_nobody_named_is_not_created_without_a_word(cli: Cli) -> None:
+    nobody = {"PENSTOCK_QUEUE": ""}
+    done = cli("enqueue", "add", environment=nobody)
+    assert done.err.startswith("created a new queue, penstock.db. If your app uses another, ")
+    assert done.out.count("\n") == 1
+    assert cli("enqueue", "add", environment=nobody).err == ""
+
+
 def test_without_a_payload_it_is_empty(cli: Cli) -> None:
     assert cli("enqueue", "add", "--json").json["payload"] == {}
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.cli import Cli, wait_until
 from tests.support.counting_server import Answer
 from tests.support.research import ResearchSite
-from tests.support.research_config import configure
+from tests.support.research_config import PATIENT, configure
 
 
 @pytest.fixture
@@ -82,6 +82,15 @@ def test_one_whose_searches_all_fail_is_exit_code_1(cli: Cli, library_site: Rese
     assert "error      openalex: " in done.out
     assert "errors; the other searches continued" in done.out
     assert "\nfailed  1/1 searches" in done.out
+
+
+def test_what_cannot_be_reached_is_said_at_once(cli: Cli, library_site: ResearchSite) -> None:
+    configure(cli, library_site, **PATIENT)
+    library_site.down()
+    running = cli.start("research", "water wheels", "--watch")
+    running.said(f"cannot reach 127.0.0.1:{library_site.port}")
+    running.send(signal.SIGINT)
+    assert running.end().code == 130, "said before it gave up, which would be 1"
 
 
 def test_ctrl_c_leaves_it_and_says_how_to_go_on(cli: Cli, library_site: ResearchSite) -> None:

@@ -17,6 +17,7 @@ from penstock.model.job import Job, JobState, Record
 from penstock.model.payload import encode_result
 from penstock.outbound.responses import raise_for_status
 from penstock.ports.queue import Exchange, Lease, Outcome, Settlement
+from penstock.retrieval.query import query_terms, weigh
 from penstock.telemetry.logs import told
 from penstock.text.error_text import in_words
 
@@ -112,7 +113,21 @@ def test_own_frames_of_the_user_are_kept_and_ours_folded() -> None:
     assert error["place"] == f"{HERE}{asks.__code__.co_firstlineno + 2}"
     assert 'raise_for_status(httpx2.Response(404, request=request), "api")' in trace
     assert "1 frame inside penstock" in trace
-    assert "engine/http.py" not in trace
+    assert "outbound/responses.py" not in trace
+
+
+def test_own_frames_behind_ours_are_kept() -> None:
+    class Frequencies(dict[str, int]):
+        def get(self, *asked: object) -> int:
+            raise ValueError("a frame of the user, called by one of ours")
+
+    def weighs() -> None:
+        weigh(query_terms("otters"), Frequencies(), 1)
+
+    _, trace = kept(caught(weighs))
+    assert "in weighs" in trace
+    assert "inside penstock" in trace
+    assert 'raise ValueError("a frame of the user, called by one of ours")' in trace
 
 
 def test_payload_that_does_not_fit_is_quoted_nowhere() -> None:

@@ -164,3 +164,16 @@ def test_list_shows_how_far_a_running_job_is_and_why_a_waiting_one_failed() -> N
     shown = rendered("jobs", running, **values, first=None, following=None)
     assert "25 % page 4 of 16" in shown
     assert "RuntimeError: outer (caused by KeyError: x)" in shown
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.25])
+def test_a_running_job_does_not_show_the_error_of_the_attempt_before(progress: float) -> None:
+    response = {"status": 400, "url": "https://example.org", "body": "of before"}
+    error = Record(type="OldError", message="of before", retryable=True, response=response)
+    running = Job("abc", "mail", {}, JobState.RUNNING, progress=progress, error=error)
+    wanted = SimpleNamespace(query=lambda: "", offers=[])
+    values = {"jobs": [running], "wanted": wanted, "newer": 0}
+    assert "of before" not in rendered("jobs", running, **values, first=None, following=None)
+    assert "of before" not in rendered("job", running)
+    running.state = JobState.QUEUED
+    assert "of before" in rendered("job", running)

@@ -12,11 +12,9 @@ from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts
 async def counts(connections: Connections, tenant: str | None) -> list[KindCounts]:
     """How many jobs of each kind are in each state."""
     found = kind_counts(
-        (kind, state, int(count), float(first) if first else None)
-        for state, kind, count, first in await connections.call("counts", {"tenant": tenant})
+        (kind, state, int(count), None)
+        for state, kind, count in await connections.call("counts", {"tenant": tenant})
     )
-    if tenant is None:
-        return found
     return [
         replace(one, oldest_queued_at=await _oldest(connections, one.kind, tenant))
         if "queued" in one.states
@@ -28,12 +26,12 @@ async def counts(connections: Connections, tenant: str | None) -> list[KindCount
 async def queued(connections: Connections, tenant: str | None) -> int:
     """How many jobs are queued."""
     found = await connections.call("counts", {"tenant": tenant})
-    return sum(int(count) for state, _, count, _ in found if state == "queued")
+    return sum(int(count) for state, _, count in found if state == "queued")
 
 
-async def _oldest(connections: Connections, kind: str, tenant: str) -> float | None:
-    """When the oldest queued job of a tenant was enqueued. Those of others before it are looked
-    at, too, some in a call."""
+async def _oldest(connections: Connections, kind: str, tenant: str | None) -> float | None:
+    """Since when a queued job could run, of the first thousand among which one can. Those of other
+    tenants, and for later, before it are looked at, too, some in a call."""
     ask: dict[str, object] = {"kind": kind, "tenant": tenant}
     while True:
         found, cursor = await connections.call("oldest", ask)

@@ -84,12 +84,12 @@ def waiting_for(
 
 
 def kind_counts(rows: Iterable[Sequence[Any]]) -> list[KindCounts]:
-    """From kind, state, how many, and when the first of them was enqueued."""
+    """From kind, state, how many, and since when the first of them could run."""
     states: dict[str, dict[JobState, int]] = {}
     oldest: dict[str, float] = {}
     for kind, state, count, first in rows:
         states.setdefault(kind, {})[JobState(state)] = count
-        if state == "queued":
+        if state == "queued" and first is not None:
             oldest[kind] = first
     return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
 

@@ -151,8 +151,10 @@ WHERE c.id = ANY (:parents)
 -- Figures.
 
 -- name: count_jobs
--- Of each kind and state, and when the first of them was enqueued.
-SELECT kind, state, count(*), min(enqueued_at) FROM penstock.jobs
+-- Of each kind and state, and since when the first of them could run: what is for later, or sleeps,
+-- does not wait for a worker.
+SELECT kind, state, count(*), min(CASE WHEN run_at <= penstock.clock() THEN run_at END)
+FROM penstock.jobs
 WHERE :tenant::text IS NULL OR tenant = :tenant
 GROUP BY kind, state
 
