@@ -88,7 +88,7 @@ def test_what_is_secret_by_its_name_is_hidden_in_results_events_and_parameters()
 
 
 def test_a_long_result_is_cut_and_one_that_is_longer_is_not_read() -> None:
-    long = row("long", 100.0, finished_at=101.0, result=json.dumps(list(range(3000))))
+    long = row("long", 100.0, finished_at=101.0, result=json.dumps(list(range(2000))))
     found = drawn(long)
     assert "... and more" in str(found.rows[0].result)
     assert len(str(found.rows[0].result)) < 2500
