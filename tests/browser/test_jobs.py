@@ -227,7 +227,7 @@ def test_a_job_that_waits_is_sent_its_signal_and_goes_on_before_your_eyes(
     look.live().says('"by": "Maria"')
     expect(rows).to_have_text(["plan", '{"planned": 3}', "wait_for:approved", "write"])
     assert look.page.get_by_role("button", name="Send signal").count() == 0
-    look.page.get_by_label("from", exact=True).select_option("write")
+    look.page.get_by_label("Rerun from step").select_option("write")
     look.press("Rerun")
     look.says("New job enqueued.")
     expect(look.find(".waterfall .badge").filter(has_text="taken over")).to_have_count(3)
