@@ -1,4 +1,4 @@
-"""What a job has recorded or begun, as rows with bars on the scale of its time."""
+"""The steps, waits, receipts and events of a job as rows, with bars on the scale of its time."""
 
 from __future__ import annotations
 
