@@ -1,5 +1,6 @@
 """Jobs on the dashboard: found, followed, and changed by those who may."""
 
+import json
 import re
 import time
 
@@ -200,6 +201,37 @@ def test_a_queued_job_says_why_it_waits_and_until_when(board: Board, served: Ser
     look.press("Rerun")
     look.says("New job enqueued.")
     look.says("Rerun of")
+    look.fine()
+
+
+def test_a_job_that_waits_is_sent_its_signal_and_goes_on_before_your_eyes(
+    board: Board, served: Served
+) -> None:
+    look = board.look(f"/jobs/{board.enqueue('report')}").live()
+    look.says("Send signal")
+    rows = look.find(".waterfall .part b")
+    expect(rows).to_have_text(["plan", '{"planned": 3}', "wait_for:approved"])
+    plan = look.find(".waterfall details").first
+    plan.locator("summary").press("Enter")
+    expect(plan).to_contain_text('"pages": 3')
+    assert "hunter2" not in look.page.content()
+    payload = look.page.get_by_label("Payload")
+    payload.fill('{"by": "Maria"}')
+    drawn = look.find("#live").inner_html()
+    look.until(f"$('#live').innerHTML !== {json.dumps(drawn)}")  # the wait grows
+    expect(payload).to_have_value('{"by": "Maria"}')
+    expect(plan).to_have_attribute("open", "")
+    payload.press("Tab")
+    look.page.keyboard.press("Enter")
+    look.says("Signal sent.")
+    look.live().says('"by": "Maria"')
+    expect(rows).to_have_text(["plan", '{"planned": 3}', "wait_for:approved", "write"])
+    assert look.page.get_by_role("button", name="Send signal").count() == 0
+    look.page.get_by_label("Rerun from step").select_option("write")
+    look.press("Rerun")
+    look.says("New job enqueued.")
+    expect(look.find(".waterfall .badge").filter(has_text="taken over")).to_have_count(3)
+    look.live().says("a mill at the weir")
     look.fine()
 
 

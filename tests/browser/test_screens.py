@@ -172,10 +172,13 @@ def test_screens_are_accessible_fit_and_complain_about_nothing(
     name, _, scheme = look_of.partition("-")
     dead = board.enqueue("fail", {"message": "no water"})
     board.finished(dead)
+    waiting = board.enqueue("report")
+    board.look(f"/jobs/{waiting}").live().says("Send signal")
     screens = {
         "overview": "/",
         "jobs": "/jobs",
         "job": f"/jobs/{dead}",
+        "job-waiting": f"/jobs/{waiting}",
         "lanes": "/lanes",
         "lane": "/lanes/catalogue",
         "dead-letters": "/dead-letters",

@@ -16,6 +16,7 @@ from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup
 from penstock.ports.queue import JobFilter
+from penstock.ports.steps import StepRow
 from penstock.wire.jobs import ChangedJobs, Refusal
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class TenantView:
     async def signal(self, job_id: str, name: str, payload: Any, key: str | None) -> bool:
         await self.job(job_id)
         return await self.app.signal(job_id, name, payload, key=key)
+
+    async def steps(self, job_id: str) -> list[StepRow]:
+        """What a job, which is known to be the tenant's, has recorded or begun; events too."""
+        return await self.app.queue.steps(job_id)
 
     def follow(self, job_id: str, after: int) -> AsyncIterator[JobEvent]:
         """The events of a job, which is known to be the tenant's."""

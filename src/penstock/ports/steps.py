@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import NamedTuple
 
 from penstock.model.job import Job
@@ -110,6 +112,15 @@ def is_internal(step: Step) -> bool:
 def waits_for_signal(job: Job) -> bool:
     """Whether it says so: then its `run_at` is only a timeout, or none."""
     return (job.waiting_for or "").startswith(SIGNAL_REASON)
+
+
+def signal_of(job: Job) -> str | None:
+    """The name of the signal that a queued job says it waits for."""
+    said = _QUOTED.match((job.waiting_for or "").removeprefix(SIGNAL_REASON))
+    return str(ast.literal_eval(said[0])) if said and waits_for_signal(job) else None
+
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 
 def shown(row: StepRow) -> Step:

@@ -49,3 +49,17 @@ async def say(ctx: JobContext, text: str = "") -> str:
     """Whatever it is given goes wherever a handler can put it."""
     await ctx.progress(0.3, text)
     return text
+
+
+@app.job("report")
+async def report(ctx: JobContext) -> dict[str, object]:
+    """Plans, waits to be approved, and writes."""
+    plan = await ctx.step(
+        "plan", lambda: {"pages": 3, "password": "hunter2hunter2"}, lane="catalogue"
+    )
+    await ctx.emit({"planned": plan["pages"]})
+    by = await ctx.wait_for("approved", timeout=3600)
+    return {
+        "approved": by,
+        "text": await ctx.step("write", lambda: "a mill at the weir", retries=1),
+    }

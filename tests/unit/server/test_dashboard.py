@@ -112,11 +112,12 @@ def test_a_life_that_goes_on_ends_now() -> None:
 
 def rendered(name: str, job: Job, **values: Any) -> str:
     visit = SimpleNamespace(may_write=False)
-    life = periods(job, 100.0)
+    shown = {"periods": periods(job, 100.0), "bars": [], "width": WIDTH, "repeatable": True}
+    shown |= {"waterfall": None, "signal": None}
     return (
         environment()
         .get_template(f"parts/{name}.html")
-        .render(visit=visit, job=job, periods=life, bars=[], width=WIDTH, repeatable=True, **values)
+        .render(visit=visit, job=job, **{**shown, **values})
     )
 
 

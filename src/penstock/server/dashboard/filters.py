@@ -126,10 +126,10 @@ def marked(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
     return Markup("").join(parts)
 
 
-def as_json(value: Any) -> Markup:
-    """Format JSON, folding long parts."""
+def as_json(value: Any, most: int = SHOWN) -> Markup:
+    """Format JSON, folding long parts; at most so many characters of it."""
     out: list[Markup] = []
-    left = SHOWN
+    left = most
 
     def put(text: str) -> None:
         nonlocal left

@@ -1,7 +1,8 @@
-"""One job: timeline, payload, result, actions."""
+"""One job: timeline, steps, payload, result, actions."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,16 +11,20 @@ from fastapi import Request
 from starlette.responses import Response
 
 from penstock.api.tenant_view import RESERVED
+from penstock.errors import JobEnded, SignalLimit, ValidationError
 from penstock.model.job import Job, JobState
 from penstock.model.redact import hidden_job
 from penstock.ports.queue import JobFilter
+from penstock.ports.steps import signal_of
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, change
 from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.waterfall import waterfall
+from penstock.text.json_text import value_of
 
 WIDTH = 1000
 LEAST = 4
@@ -109,15 +114,20 @@ async def job(request: Request, visit: Reading, job_id: str) -> Response:
 
 
 async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
-    found = hidden_job(
-        await visit.tenant_view.job(job_id), visit.tenant_view.app.config.logging.hidden_names
-    )
-    life = periods(found, visit.tenant_view.app.queue.now())
+    app = visit.tenant_view.app
+    names, now = app.config.logging.hidden_names, app.queue.now()
+    found = hidden_job(await visit.tenant_view.job(job_id), names)
+    rows = await visit.tenant_view.steps(job_id)
+    # Beside the event loop: two hundred results are megabytes of JSON.
+    steps = await asyncio.to_thread(waterfall, rows, found, names, now) if rows else None
+    life = periods(found, now)
     return {
         "job": found,
         "periods": life,
         "bars": bars(life),
         "width": WIDTH,
+        "waterfall": steps,
+        "signal": signal_of(found),
         "repeatable": not found.kind.startswith(tuple(RESERVED)),
     }
 
@@ -136,8 +146,37 @@ async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
 
 @routes.post("/jobs/{job_id:name}/rerun")
 async def rerun(request: Request, visit: Writing, job_id: str) -> Response:
-    async with acting(request, visit.caller, "job.rerun", named(job_id)) as deed:
-        await request.app.state.depth.check(visit.tenant_view.tenant)
-        new = await visit.tenant_view.rerun(job_id)
-        deed.detail["new"] = new.id
+    form, back = await read_form(request), f"/jobs/{in_path(job_id)}"
+    step = _exactly(form, "from_step") or None
+    try:
+        async with acting(request, visit.caller, "job.rerun", named(job_id)) as deed:
+            await request.app.state.depth.check(visit.tenant_view.tenant)
+            new = await visit.tenant_view.rerun(job_id, from_step=step)
+            deed.detail["new"] = new.id
+    except ValidationError as error:
+        return redirect(back, Flash("bad", f"Not rerun: {error}."))
     return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "New job enqueued."))
+
+
+@routes.post("/jobs/{job_id:name}/signal")
+async def signal(request: Request, visit: Writing, job_id: str) -> Response:
+    """Send the signal that the job waits for. One that it does not wait for any more is refused:
+    nobody who looks at the page means the next wait of that name."""
+    form = await read_form(request)
+    name, text = _exactly(form, "name"), form.one("payload")
+    flash = Flash("good", "Signal sent.")
+    try:
+        async with acting(request, visit.caller, "job.signal", named(job_id)) as deed:
+            if signal_of(await visit.tenant_view.job(job_id)) != name:
+                raise ValidationError("the job does not wait for it any more")
+            deed.detail["name"] = name
+            payload = await asyncio.to_thread(value_of, text, "the payload") if text else True
+            deed.detail["stored"] = await visit.tenant_view.signal(job_id, name, payload, None)
+    except (ValidationError, JobEnded, SignalLimit) as error:
+        flash = Flash("bad", f"Signal not sent: {error}.")
+    return redirect(f"/jobs/{in_path(job_id)}", flash)
+
+
+def _exactly(form: Form, name: str) -> str:
+    """A field as it was sent: names of steps and signals may begin and end with spaces."""
+    return "".join(form.all(name)[:1])
