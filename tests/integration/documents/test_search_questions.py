@@ -16,6 +16,8 @@ from tests.support.waiting import PATIENCE, until
 
 LONG = 600.0
 """Seconds; nobody waits so long."""
+SOON_ENOUGH = 0.5
+"""Seconds that a search takes at most while the breaker of the embedder's lane is open."""
 
 
 def limit(shelf: Shelf, seconds: float = LONG, **lane: Any) -> None:
@@ -90,15 +92,17 @@ async def test_searches_open_the_breaker_and_then_wait_for_nothing(shelf: Shelf)
             return (await embedder(app)).breaker == "open"
 
         await until(is_open, "two searches to be witnesses enough")
+        # A busy machine may hold up any of them, but not make one faster: one is proof enough that
+        # they need no longer. Each that waited for a permit or an answer would take 5 s.
         took = []
-        for _ in range(5):
+        while len(took) < 20 and min(took, default=LONG) >= SOON_ENOUGH:
             begun = time.monotonic()
             result = await app.documents.search("text")
             took.append(time.monotonic() - begun)
             assert [one.text for one in result.passages] == ["some text"]
             assert (result.mode, "its breaker is open" in result.note) == ("text", True)
         assert len(shelf.embedder.requests) == asked + 2
-        assert min(took) < 5.0, "one that waited for the embedder would take longer in any case"
+        assert min(took) < SOON_ENOUGH
 
 
 async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_the_breaker(
