@@ -78,22 +78,29 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
     assert most_at_once(shelf.embedder.spans(PATH)) <= slots
 
 
-async def test_searches_open_the_breaker_and_then_wait_for_nothing(shelf: Shelf) -> None:
-    limit(shelf, 5.0, breaker_first_seconds=LONG, breaker_cap_seconds=LONG)
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [("hang", 5.0), ("reset", 2 * LONG)],
+    ids=["in time for nothing", "in time for the next try"],
+)
+async def test_searches_open_the_breaker_and_then_wait_for_nothing(
+    shelf: Shelf, fault: str, seconds: float
+) -> None:
+    limit(shelf, seconds, breaker_first_seconds=LONG, breaker_cap_seconds=LONG)
     async with shelf.running() as app:
         await app.documents.add(b"some text", id="a")
         await completed(app, "a")
         asked = len(shelf.embedder.requests)
-        shelf.embedder.fault = "hang"
-        hung = await asyncio.gather(app.documents.search("text"), app.documents.search("some text"))
-        assert [one.mode for one in hung] == ["text", "text"]
+        shelf.embedder.fault = fault
+        both = await asyncio.gather(app.documents.search("text"), app.documents.search("some text"))
+        assert [one.mode for one in both] == ["text", "text"]
 
         async def is_open() -> bool:
             return (await embedder(app)).breaker == "open"
 
         await until(is_open, "two searches to be witnesses enough")
         # A busy machine may hold up any of them, but not make one faster: one is proof enough that
-        # they need no longer. Each that waited for a permit or an answer would take 5 s.
+        # they need no longer. Each that waited for a permit or an answer would take `seconds`.
         took = []
         while len(took) < 20 and min(took, default=LONG) >= SOON_ENOUGH:
             begun = time.monotonic()
