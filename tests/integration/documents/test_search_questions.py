@@ -101,7 +101,7 @@ async def test_searches_open_the_breaker_and_then_wait_for_nothing(
         await until(is_open, "two searches to be witnesses enough")
         # A busy machine may hold up any of them, but not make one faster: one is proof enough that
         # they need no longer. Each that waited for a permit or an answer would take `seconds`.
-        took = []
+        took: list[float] = []
         while len(took) < 20 and min(took, default=LONG) >= SOON_ENOUGH:
             begun = time.monotonic()
             result = await asyncio.wait_for(app.documents.search("text"), PATIENCE)
