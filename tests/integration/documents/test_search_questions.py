@@ -16,6 +16,8 @@ from tests.support.waiting import PATIENCE, until
 
 LONG = 600.0
 """Seconds; nobody waits so long."""
+SOON_ENOUGH = 0.5
+"""Seconds that a search takes at most while the breaker of the embedder's lane is open."""
 
 
 def limit(shelf: Shelf, seconds: float = LONG, **lane: Any) -> None:
@@ -76,29 +78,38 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
     assert most_at_once(shelf.embedder.spans(PATH)) <= slots
 
 
-async def test_searches_open_the_breaker_and_then_wait_for_nothing(shelf: Shelf) -> None:
-    limit(shelf, 5.0, breaker_first_seconds=LONG, breaker_cap_seconds=LONG)
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [("hang", 5.0), ("reset", 2 * LONG)],
+    ids=["in time for nothing", "in time for the next try"],
+)
+async def test_searches_open_the_breaker_and_then_wait_for_nothing(
+    shelf: Shelf, fault: str, seconds: float
+) -> None:
+    limit(shelf, seconds, breaker_first_seconds=LONG, breaker_cap_seconds=LONG)
     async with shelf.running() as app:
         await app.documents.add(b"some text", id="a")
         await completed(app, "a")
         asked = len(shelf.embedder.requests)
-        shelf.embedder.fault = "hang"
-        hung = await asyncio.gather(app.documents.search("text"), app.documents.search("some text"))
-        assert [one.mode for one in hung] == ["text", "text"]
+        shelf.embedder.fault = fault
+        both = await asyncio.gather(app.documents.search("text"), app.documents.search("some text"))
+        assert [one.mode for one in both] == ["text", "text"]
 
         async def is_open() -> bool:
             return (await embedder(app)).breaker == "open"
 
         await until(is_open, "two searches to be witnesses enough")
-        took = []
-        for _ in range(5):
+        # A busy machine may hold up any of them, but not make one faster: one is proof enough that
+        # they need no longer. Each that waited for a permit or an answer would take `seconds`.
+        took: list[float] = []
+        while len(took) < 20 and min(took, default=LONG) >= SOON_ENOUGH:
             begun = time.monotonic()
-            result = await app.documents.search("text")
+            result = await asyncio.wait_for(app.documents.search("text"), PATIENCE)
             took.append(time.monotonic() - begun)
             assert [one.text for one in result.passages] == ["some text"]
             assert (result.mode, "its breaker is open" in result.note) == ("text", True)
         assert len(shelf.embedder.requests) == asked + 2
-        assert min(took) < 5.0, "one that waited for the embedder would take longer in any case"
+        assert min(took) < SOON_ENOUGH
 
 
 async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_the_breaker(

@@ -4,12 +4,19 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from types import SimpleNamespace
+from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock import JobContext
+from penstock.documents.parse.packing import Frame
+from penstock.documents.parse.pool import ParserPool
 from penstock.documents.parse.tenant_turns import Turns
+from penstock.documents.scan_readers import parser_for
+from tests.support.waiting import until
 
 
 class Line:
@@ -125,6 +132,42 @@ async def test_only_who_has_to_wait_enters_what_is_around_the_wait() -> None:
         assert waits == ["began"]
     await task
     assert waits == ["began", "over", "has its turn"]
+
+
+class Instant(ParserPool):
+    """A pool of one parser that needs no time, and may take none."""
+
+    @property
+    def longest_seconds(self) -> float:
+        return 0.0
+
+    def __init__(self) -> None:
+        super().__init__(size=1)
+        self.asked: list[str] = []
+
+    async def _ask_twice(self, request: list[bytes]) -> Frame:
+        self.asked.append(request[-1].decode())
+        return {}, b""
+
+
+def job_of(tenant: str) -> JobContext:
+    def parked(*, timed: bool) -> nullcontext[None]:
+        assert not timed
+        return nullcontext()
+
+    return cast(JobContext, SimpleNamespace(tenant=tenant, parked=parked))
+
+
+async def test_questions_to_parsers_take_turns_and_no_wait_counts_toward_their_limit() -> None:
+    pool = Instant()
+    async with pool._turns.turn("a"):
+        waiting = [
+            asyncio.create_task(parser_for(job_of(name[0]), pool).ask({}, name.encode()))
+            for name in ("a1", "a2", "a3", "b1", "c1")
+        ]
+        await until(lambda: pool._turns.waiting == len(waiting), "all to wait")
+    await asyncio.gather(*waiting)
+    assert pool.asked == ["a1", "b1", "c1", "a2", "a3"]
 
 
 @given(st.integers(1, 4), st.lists(st.sampled_from("abcd"), max_size=30), st.integers())
