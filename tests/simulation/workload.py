@@ -41,6 +41,9 @@ app = Penstock(
 POISON_RETRIES = 3
 SIGNALS = 2
 ENDLESS_SECONDS = 20.0
+LOST_SECONDS = 4.0
+"""Longer ago than what a failover loses: who has sent a signal looks once more after that, since a
+signal that was lost is sent again by nobody else."""
 
 
 @dataclass(slots=True, eq=False)
@@ -293,7 +296,9 @@ async def _signalled(app: Penstock, chance: random.Random) -> Job:
             await asyncio.sleep(chance.choice((0.0, 0.3, 2.0)))
         with suppress(WaitTimeout, JobNotFound):
             await app.wait(job.id, timeout=4.0)
-            return job
+            await asyncio.sleep(LOST_SECONDS)
+            if (await app.get(job.id)).state.finished:
+                return job
 
 
 async def _family(app: Penstock, chance: random.Random) -> list[Job]:

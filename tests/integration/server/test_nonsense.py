@@ -33,6 +33,7 @@ REFUSED = {
         '{"kind":"mail.send","log":"a\\nb"}',
         '{"kind":"other","payload":{"a":NaN}}',
         '{"kind":"other","payload":{"a":1e999}}',
+        '{"kind":"other","payload":{"a":' + "9" * 401 + "}}",
         '{"kind":"other","payload":{"a":' + "9" * 5000 + "}}",
         '{"kind":"other","delay":NaN}',
         '{"kind":"other\\n"}',
@@ -81,7 +82,7 @@ TAKEN = {
     "/v1/jobs": [
         '{"kind":"other","payload":{"a":"nul \\u0000"}}',
         '{"kind":"other","payload":{"a":"\\ud83d\\ude00"}}',
-        '{"kind":"other","payload":{"a":' + "9" * 4000 + "}}",
+        '{"kind":"other","payload":{"a":' + "9" * 400 + "}}",
         '{"kind":"other","payload":{"a":' + "[" * 90 + "]" * 90 + "}}",
         '\ufeff{"kind":"other"}',
     ],
