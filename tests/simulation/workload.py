@@ -12,6 +12,7 @@ from penstock.errors import JobEnded, JobNotFound, WaitTimeout
 from penstock.model.job import Job
 from penstock.testing import crash
 from penstock.testing.loop import SimulatedProcess, current
+from penstock.testing.server import ServerQueue
 
 NARROW, PARALLEL, INTERVAL = "narrow", 2, 0.05
 RATE, RATE_SECONDS = 20, 0.5
@@ -42,8 +43,8 @@ POISON_RETRIES = 3
 SIGNALS = 2
 ENDLESS_SECONDS = 20.0
 LOST_SECONDS = 4.0
-"""Longer ago than what a failover loses: who has sent a signal looks once more after that, since a
-signal that was lost is sent again by nobody else."""
+"""Longer ago than what a failover of a server loses: who has sent a signal looks once more after
+that, since a signal that was lost is sent again by nobody else."""
 
 
 @dataclass(slots=True, eq=False)
@@ -296,7 +297,8 @@ async def _signalled(app: Penstock, chance: random.Random) -> Job:
             await asyncio.sleep(chance.choice((0.0, 0.3, 2.0)))
         with suppress(WaitTimeout, JobNotFound):
             await app.wait(job.id, timeout=4.0)
-            await asyncio.sleep(LOST_SECONDS)
+            if isinstance(app.queue, ServerQueue):
+                await asyncio.sleep(LOST_SECONDS)
             if (await app.get(job.id)).state.finished:
                 return job
 
