@@ -30,7 +30,7 @@ def test_every_test_is_run_once_and_reported_whatever_becomes_of_its_process(
     )
     said = ended.stdout
     assert ended.returncode == 1, said + ended.stderr
-    assert "3 failed, 5 passed" in said
+    assert "3 failed, 5 passed" in said, said
     assert "said before it failed" in said
     assert "test_dies ended with exit code 3" in said
     cases = ElementTree.parse(report).iter("testcase")  # noqa: S314 (our own)

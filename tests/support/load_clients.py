@@ -180,7 +180,13 @@ async def load(url: str, clients: int, seconds: float) -> Tally:
 async def settled(url: str, patience: float = PATIENCE) -> dict[str, dict[str, Any]]:
     """Every document there is, by id, once none is being processed."""
     wire = await Wire.open(url)
-    give_up = time.monotonic() + patience
+    try:
+        return await _settled(wire, time.monotonic() + patience)
+    finally:
+        wire.close()
+
+
+async def _settled(wire: Wire, give_up: float) -> dict[str, dict[str, Any]]:
     while (await wire.ask("GET", "/v1/documents?state=processing&limit=1")).json["documents"]:
         if time.monotonic() > give_up:
             raise TimeoutError("documents are still being processed")
@@ -191,7 +197,6 @@ async def settled(url: str, patience: float = PATIENCE) -> dict[str, dict[str, A
         page = (await wire.ask("GET", f"/v1/documents?limit=1000{before}")).json
         found |= {one["id"]: one for one in page["documents"]}
         if page["next"] is None:
-            wire.close()
             return found
         before = f"&before={page['next']}"
 
