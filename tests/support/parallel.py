@@ -74,10 +74,15 @@ class Worker:
     def __init__(self, number: int, session: pytest.Session, plan: Plan) -> None:
         self.number = number
         self._plan = plan
-        self.connection, theirs = _FORKING.Pipe()
-        self._process = _FORKING.Process(target=_work, args=(session, theirs, os.getpid()))
+        # Two pipes: where one socket serves both ways, what a process has sent before it dies is
+        # lost if it dies without having read all that was sent to it.
+        self.connection, reports = _FORKING.Pipe(duplex=False)
+        numbers, self._numbers = _FORKING.Pipe(duplex=False)
+        arguments = (session, numbers, reports, os.getpid())
+        self._process = _FORKING.Process(target=_work, args=arguments)
         self._process.start()
-        theirs.close()
+        numbers.close()
+        reports.close()
         self._told = Numbers()
         self._told_all = False
         self.tell_next()
@@ -92,7 +97,7 @@ class Worker:
         else:
             self._told.append(number)
         with contextlib.suppress(ConnectionError):  # it has died, as the pipe will tell
-            self.connection.send(number)
+            self._numbers.send(number)
 
     def hear(self) -> list[dict[str, Any]] | None:
         """The reports of a test; None if it has ended."""
@@ -113,6 +118,7 @@ class Worker:
     def end(self) -> tuple[int | None, list[int]]:
         """Wait for its end: its exit code, and what it was told to run and did not."""
         self.connection.close()
+        self._numbers.close()
         self._process.join()
         return self._process.exitcode, list(self._told)
 
@@ -225,7 +231,7 @@ def _report_death(session: pytest.Session, item: pytest.Item, code: int | None) 
     session.config.hook.pytest_runtest_logreport(report=report)
 
 
-def _work(session: pytest.Session, connection: Connection, parent: int) -> None:
+def _work(session: pytest.Session, numbers: Connection, reports: Connection, parent: int) -> None:
     """In a fork: run what is asked for."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -236,11 +242,11 @@ def _work(session: pytest.Session, connection: Connection, parent: int) -> None:
     _capture_apart(capture)
     _move_temporary_folder(config)
     forks.draw_anew()
-    config.pluginmanager.register(Reporting(connection))
+    config.pluginmanager.register(Reporting(reports))
     try:
-        number = connection.recv()
+        number = numbers.recv()
         while number is not None:
-            following = connection.recv()
+            following = numbers.recv()
             item = session.items[number]
             config.hook.pytest_runtest_protocol(
                 item=item, nextitem=None if following is None else session.items[following]

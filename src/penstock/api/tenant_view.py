@@ -3,6 +3,7 @@ query."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,6 +42,8 @@ INSTEAD = {
 """What to do where such a job should be run again."""
 LOGS = {"document:": "documents", "research:": "research tasks", "answer:": "answers"}
 """Logs that are the library's; whose they are."""
+AT_ONCE = 500
+"""Refusals that are explained before others have their turn."""
 HOSTS = "host:"
 """Lanes whose names tell what other tenants fetch."""
 
@@ -126,7 +129,11 @@ class TenantView:
         left = set(where.ids or ()) - set(ids)
         found = await queue.get(list(left))
         named = [job_id for job_id in dict.fromkeys(where.ids or ()) if job_id in left]
-        refused = [Refusal(one, await self._why_not(what, found.get(one))) for one in named]
+        refused: list[Refusal] = []
+        for number, one in enumerate(named, 1):
+            refused.append(Refusal(one, await self._why_not(what, found.get(one))))
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)  # for all others
         return ChangedJobs(len(ids), ids, refused)
 
     async def _why_not(self, what: str, job: Job | None) -> str:

@@ -143,7 +143,9 @@ async def cancel(
 async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Cancel all unfinished jobs that match; reports which `ids` could not be cancelled, and
     why."""
-    return reply(await change_jobs(request, tenant_view, caller, "cancel", await _which(request)))
+    return await asyncio.to_thread(
+        reply, await change_jobs(request, tenant_view, caller, "cancel", await _which(request))
+    )
 
 
 @routes.post("/v1/jobs/{job_id:name}/signals", **spec(SignalStored, 202, SignalBody))
@@ -207,14 +209,18 @@ async def redrive(request: Request, tenant_view: WriteAccess, caller: Writer) ->
     """Queue dead letters again, with fresh retries; they keep their history."""
     where = await _which(request)
     await request.app.state.depth.check(tenant_view.tenant)
-    return reply(await change_jobs(request, tenant_view, caller, "redrive", where))
+    return await asyncio.to_thread(
+        reply, await change_jobs(request, tenant_view, caller, "redrive", where)
+    )
 
 
 @routes.post("/v1/dead-letters/discard", **spec(ChangedJobs, 200, JobSelector))
 async def discard(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
     """Delete dead letters permanently."""
     where = await _which(request)
-    return reply(await change_jobs(request, tenant_view, caller, "discard", where))
+    return await asyncio.to_thread(
+        reply, await change_jobs(request, tenant_view, caller, "discard", where)
+    )
 
 
 async def change_jobs(
