@@ -37,7 +37,7 @@ def plain_payload(payload: Any) -> tuple[dict[str, Any], str]:
         return {}, "{}"
     if not isinstance(payload, dict):
         raise ValidationError(f"a payload is a dict of arguments, not {type(payload).__name__}")
-    if not all(isinstance(name, str) for name in payload):
+    if not all(issubclass(kind, str) for kind in {*map(type, payload)}):
         raise ValidationError("a payload's keys are argument names, so they must be strings")
     return _within_limit(payload, "payload", "enqueue")
 

@@ -46,9 +46,9 @@ def value_of(text: bytes | str, what: str) -> Any:
     return value
 
 
-def has_too_many(text: str) -> bool:
-    """Whether there are more than MAX_VALUES, before anything is parsed."""
-    return _values(text) > MAX_VALUES and _values(_without_strings(text)) > MAX_VALUES
+def has_too_many(text: str, most: int = MAX_VALUES) -> bool:
+    """Whether there are more values than that, before anything is parsed."""
+    return _values(text) > most and _values(_without_strings(text)) > most
 
 
 def _whole_number(digits: str) -> int:

@@ -83,8 +83,9 @@ HOSTILE: dict[str, tuple[str, Any, int]] = {
     "halves of characters": ("/v1/documents", HALVES, 202),
     "many ids": ("/v1/dead-letters/redrive", {"ids": [f"{n:0150x}" for n in range(10_000)]}, 200),
     "MCP arrays": ("/mcp", message(a=[[]] * 450_000), 422),
-    "MCP keys": ("/mcp", message(**{f"key {n}": n for n in range(24_000)}), 200),
-    "MCP keys beside": ("/mcp", message(_meta={f"key {n}": n for n in range(24_000)}), 200),
+    "MCP keys": ("/mcp", message(**{f"key {n}": n for n in range(9_900)}), 200),
+    "MCP keys beside": ("/mcp", message(_meta={f"key {n}": n for n in range(9_900)}), 200),
+    "more MCP keys": ("/mcp", message(**{f"key {n}": n for n in range(24_000)}), 422),
     "MCP method": ("/mcp", message() | {"method": ADDRESSES}, 200),
     "fields": ("/v1/jobs", dict.fromkeys(map(str, range(99_000)), 1), 422),
     "question": ("/v1/search", {"question": ADDRESSES}, 422),
@@ -104,6 +105,7 @@ async def test_no_request_keeps_the_server_from_all_others(site: Site) -> None:
     async with site.listening() as address:
         wire = await Wire.open(address)
         assert (await wire.ask("POST", "/v1/search", QUESTION)).status == 200  # all is loaded
+        slow = slowness()
         for name, (path, body, expected) in bodies.items():
             method, _, url = path.rpartition(" ")
             longest = []
@@ -117,7 +119,7 @@ async def test_no_request_keeps_the_server_from_all_others(site: Site) -> None:
                 longest.append(seen.longest)
                 if seen.longest < MAX_BURST:
                     break
-            assert min(longest) < MAX_BURST * slowness(), name
+            assert min(longest) < MAX_BURST * max(slow, slowness()), name
         wire.close()
 
 

@@ -46,7 +46,7 @@ async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) ->
 
     async def make(made: str) -> Response:
         await request.app.state.depth.check(tenant_view.tenant)
-        job = await tenant_view.enqueue(**new.model_dump(), job_id=made)
+        job = await tenant_view.enqueue(**dict(new), job_id=made)
         return reply(job, 202, location=at("jobs", job.id))
 
     stored = await once(

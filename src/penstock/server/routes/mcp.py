@@ -18,13 +18,16 @@ from penstock.model.access import Caller
 from penstock.server.bodies import AT_ONCE, whole
 from penstock.server.callers import Known
 from penstock.server.problems import Problem
-from penstock.text.json_text import MAX_VALUES, has_too_many
+from penstock.text.json_text import has_too_many
 
 if TYPE_CHECKING:
     from penstock.mcp.http import Endpoint
 
 # Not described with the others: the protocol describes itself.
 routes = APIRouter(include_in_schema=False)
+
+MAX_VALUES = 10_000
+"""In one message: the SDK goes through each of them on the event loop, several times."""
 
 
 class McpMount:
@@ -107,7 +110,8 @@ async def exchange(request: Request, caller: Known) -> Response:
 
 
 def _has_too_many(body: bytes) -> bool:
-    return has_too_many(body.decode("utf-8", "replace"))  # what is no UTF-8 is no message either
+    # What is no UTF-8 is no message either.
+    return has_too_many(body.decode("utf-8", "replace"), MAX_VALUES)
 
 
 class _Exchange(Response):
