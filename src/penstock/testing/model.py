@@ -21,6 +21,7 @@ from penstock.ports.lanes import News
 from penstock.ports.queue import Lease, Outcome, Settlement
 from penstock.ports.steps import END_HASH, WAIT_HASH, signal_wait
 from penstock.testing.loop import SimulatedProcess
+from penstock.testing.receipts import ReceiptBook
 from penstock.testing.rows import (
     JobGone,
     JobRow,
@@ -163,6 +164,8 @@ class ReferenceModel:
         self._begun: set[tuple[str, int]] = set()
         self._marked: set[tuple[str, int]] = set()
         """Those of them that a crash would cost an attempt."""
+        self._joined: set[str] = set()
+        """Memberships that their processes know of: the answer to a request to join may be lost."""
         self._leaving: set[str] = set()
         self._excused: dict[int | None, float] = {None: -inf}
         """Until when a process, by its pid, may lose its lease; under None, all may."""
@@ -173,6 +176,7 @@ class ReferenceModel:
         self._turns: dict[int, float] = {}
         self._served: Counter[tuple[int, str]] = Counter()
         self._served_at: dict[tuple[int, str], float] = {}
+        self.receipts = ReceiptBook(self.wrong)
         self._claimed: list[tuple[int, str]] = []
         """Of the transaction that is judged, by band and tenant."""
 
@@ -213,6 +217,10 @@ class ReferenceModel:
     def unmark(self, lease: Lease) -> None:
         """It waits, and is not to blame if its process dies."""
         self._marked.discard((lease.id, lease.token))
+
+    def join(self, member: str) -> None:
+        """A process was told that it has joined."""
+        self._joined.add(member)
 
     def leave(self, member: str) -> None:
         """A process is about to end its membership itself."""
@@ -264,6 +272,7 @@ class ReferenceModel:
                     self._step(change)
                 case StepGone():
                     self._steps.pop((change.job, change.key), None)
+                    self.receipts.forget(change.job, change.key)
                 case SignalRow():
                     self._signal(change)
                 case SignalGone():
@@ -360,6 +369,12 @@ class ReferenceModel:
         spent = row.state == "queued" and row.attempts == old.attempts
         if spent and said.report is not None:
             self._judge_spent(row, said)
+        if said.outcome is Outcome.RETRY and said.report is None and not spent:
+            self.wrong.append(
+                f"job {row.id} has failed at attempt {old.attempts}, and is at {row.attempts} again"
+            )
+        if said.outcome in (Outcome.RETRY, Outcome.FAILED) and said.traceback is not None:
+            self.receipts.fail(row.seq, row.id, row.token)
 
     def _judge_spent(self, row: JobRow, said: Settlement) -> None:
         """An outage and a 429 cost no attempt."""
@@ -401,6 +416,7 @@ class ReferenceModel:
             if known not in (None, row.result) and not _ends_earlier(row, known):
                 self.wrong.append(f"step {row.name} of job {job.id} was recorded, and done again")
             self._steps[row.job, row.key] = row.result
+        self.receipts.record(row, job.token)
 
     # Signals.
 
@@ -438,9 +454,11 @@ class ReferenceModel:
 
     def _judge_asleep(self, seq: int) -> None:
         """A signal that is there wakes its job."""
-        job = self._jobs[seq]
-        if job.state != "queued" or job.ready or job.run_at < self._now() + ASLEEP_SECONDS:
+        job, now = self._jobs[seq], self._now()
+        if job.state != "queued" or job.ready or job.run_at < now + ASLEEP_SECONDS:
             return
+        if job.since > now:
+            return  # the clock was set back since: the next upkeep brings it forward
         for one in self._signals.get(seq, {}).values():
             if one.taken_by is None and job.waits_lane == signal_wait(one.name):
                 self.wrong.append(f"job {job.id} has signal {one.name!r}, and waits for it")
@@ -486,7 +504,9 @@ class ReferenceModel:
     def _gone(self, number: int) -> None:
         member = self._members.pop(number)
         process = next((one for one in self._processes if one.pid == member.pid), None)
-        if process is None or not process.alive or member.id in self._leaving:
+        if process is None or not process.alive:
+            return
+        if member.id not in self._joined or member.id in self._leaving:
             return
         process.lapses += 1
         if not self._is_excused(process):
@@ -574,13 +594,15 @@ class ReferenceModel:
 
     def copy(self) -> dict[str, Any]:
         """All that is stored, as far as the model goes."""
-        return {name: deepcopy(getattr(self, name)) for name in _STORED}
+        copied = {name: deepcopy(getattr(self, name)) for name in _STORED}
+        return {**copied, "receipts": self.receipts.copy()}
 
     def rewind(self, stored: Mapping[str, Any]) -> None:
         """A replica has taken over that knows no more than this. What was accepted later is lost,
         and by nobody's fault."""
-        for name, value in stored.items():
-            setattr(self, name, deepcopy(value))
+        for name in _STORED:
+            setattr(self, name, deepcopy(stored[name]))
+        self.receipts.rewind(stored["receipts"])
         self._rewound_at = self._clock()
         self._held = Counter(job.holder for job in self._jobs.values() if job.holder is not None)
         self._idle_since = dict.fromkeys(self._members, self._clock())

@@ -34,6 +34,7 @@ class RecordingQueue(SimulatedQueue):
         member = RecordingMember(self, kinds, max_workers, lease_seconds, inbox)
         member.model = self.model
         await member.join()
+        self.model.join(member.id)
         return member
 
 
