@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
-from unittest import mock
+
+import pytest
 
 from penstock.ports.queue import Member
 from penstock.testing.loop import SimulatedLoop, SimulatedProcess, current
@@ -29,7 +30,7 @@ DOUBLED = 0.5
 """The share of requests that are done twice, of those that may be."""
 
 
-class TestLoop(SimulatedLoop):  # type: ignore[abstract]
+class TestLoop(SimulatedLoop):
     """A simulated loop that pytest runs a test on."""
 
     __test__ = False
@@ -104,10 +105,11 @@ def simulated() -> Iterator[None]:
         server = SimulatedServer(folder)
         machine = server.machine
         token = current.set(machine.process("test"))
-        clocks = {"time": machine.server_time, "monotonic": machine.monotonic}
         _here.append(server)
         try:
-            with machine.running(), mock.patch.multiple(time, **clocks):
+            with machine.running(), pytest.MonkeyPatch.context() as patch:
+                patch.setattr(time, "time", machine.server_time)
+                patch.setattr(time, "monotonic", machine.monotonic)
                 yield
                 machine.close()
         finally:

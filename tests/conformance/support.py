@@ -490,7 +490,8 @@ async def finish_as(queue: JobQueue, member: Member, state: str, **options: Any)
 class Doomed(Protocol):
     """A worker process that is going to be killed."""
 
-    member: str
+    @property
+    def member(self) -> str: ...
 
     async def kill(self) -> None: ...
 

@@ -100,8 +100,8 @@ class Room:
 
     def learn(self, want: Want, exchange: Exchange) -> None:
         """Learn from the result of a claim."""
-        # A trip that asked for nothing in lanes, or for nothing else, has not learnt when that is to
-        # be looked at; jobs that were due may stand in line since, and it took none.
+        # A trip that asked for nothing in lanes, or for nothing else, has not learnt when to look
+        # at that; it may even have let jobs that were due join the line, and took none.
         soon = (exchange.next_at, None if want.lanes and want.limit else self.next_at)
         self.next_at = min((at for at in soon if at is not None), default=None)
         without_lane = sum(not lease.lane for lease in exchange.leases)

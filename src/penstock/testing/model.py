@@ -73,6 +73,8 @@ it in its tenant's line was: whoever has enqueued a hundred waits for a hundred.
 IDLE_SECONDS = 0.6
 """A job that needs no lane does not wait longer while a process has nothing at all to do. Who polls
 finds it within a second, so that a wake-up is needed."""
+ASKS, ASKS_SECONDS = 60, 3.0
+"""A process does not ask so often within this time while nothing changes, and is given nothing."""
 ASLEEP_SECONDS = 5.0
 """A job that waits for a signal, and has it, is not put off longer."""
 FAIR_SLACK = 8
@@ -94,6 +96,15 @@ class _Line(NamedTuple):
     turns: float
     """Turns between it and the one that was served then."""
     served: Mapping[str, int]
+
+
+class _Asks(NamedTuple):
+    """Claims of a member that found nothing, one after another."""
+
+    commits: int
+    """What had been committed before."""
+    since: float
+    times: int
 
 
 _STORED = (
@@ -164,6 +175,8 @@ class ReferenceModel:
         self._begun: set[tuple[str, int]] = set()
         self._marked: set[tuple[str, int]] = set()
         """Those of them that a crash would cost an attempt."""
+        self._commits = 0
+        self._asks: dict[str, _Asks] = {}
         self._joined: set[str] = set()
         """Memberships that their processes know of: the answer to a request to join may be lost."""
         self._leaving: set[str] = set()
@@ -203,6 +216,18 @@ class ReferenceModel:
     def give_back(self, member: str, leases: Iterable[tuple[str, int]]) -> None:
         """A member is about to give back what it holds and has never heard of: job and token."""
         self._given_back |= {(member, job, token) for job, token in leases}
+
+    def ask(self, member: str, process: SimulatedProcess) -> None:
+        """A member has asked for jobs, and was given none."""
+        now, last = self._clock(), self._asks.get(member)
+        if last is None or last.commits != self._commits or now - last.since > ASKS_SECONDS:
+            last = _Asks(self._commits, now, 0)
+        self._asks[member] = last._replace(times=last.times + 1)
+        if last.times == ASKS and self._late(last.since) > 0.0:
+            self.wrong.append(
+                f"{process} asks again and again: {ASKS} times in {now - last.since:.1f} s, "
+                "while nothing changes"
+            )
 
     def begin(self, lease: Lease, process: SimulatedProcess) -> None:
         """A process starts a handler."""
@@ -249,6 +274,7 @@ class ReferenceModel:
 
     def commit(self, changes: Sequence[RowChange]) -> None:
         """Judge a transaction."""
+        self._commits += 1
         before = dict(self._lanes)
         taken: list[SlotRow] = []
         for change in changes:

@@ -26,21 +26,18 @@ class ReceiptBook:
         self._stored: dict[tuple[int, str], _Receipt] = {}
         """By job and key."""
         self._used: dict[tuple[int, int], set[str]] = {}
-        """What runs have made or taken since their last step, by job and token."""
+        """What runs have made or taken, and that was of no use yet, by job and token."""
 
     def record(self, row: StepRecord, token: int) -> None:
         """A step was stored, by the run that holds its job with this token."""
-        used = self._used.setdefault((row.job, token), set())
         if row.details is None:
-            if row.result is not None:
-                used.clear()  # what it was asked for has been of use
             return
         void = bool(json.loads(row.details).get("void"))
         old = self._stored.get((row.job, row.key))
         if old is not None and old.void and not void:
             self._wrong.append(f"a receipt of {row.name} was void, and is not any more")
         self._stored[row.job, row.key] = _Receipt(row.result is not None, void)
-        used.add(row.key)
+        self._used.setdefault((row.job, token), set()).add(row.key)
 
     def forget(self, job: int, key: str) -> None:
         self._stored.pop((job, key), None)
@@ -54,6 +51,10 @@ class ReceiptBook:
                 self._wrong.append(f"job {lease.id} takes a receipt that is void")
         elif known is not None and known.recorded and not known.void:
             self._wrong.append(f"job {lease.id} asks again for what it has a receipt of")
+
+    def settle(self, lease: Lease) -> None:
+        """A step or a wait of a run is over: what was asked for before has been of use."""
+        self._used.pop((lease.seq, lease.token), None)
 
     def fail(self, seq: int, job: str, token: int) -> None:
         """It is stored that this run of a job has failed."""
@@ -75,15 +76,19 @@ class ReceiptBook:
 @contextmanager
 def watched(book: ReceiptBook) -> Iterator[None]:
     """Have the book told of all that runs look for."""
-    take = RunReceipts.take
+    take, settled = RunReceipts.take, RunReceipts.settled
 
     def told(self: RunReceipts, key: str, step: str | None) -> Any:
         answer = take(self, key, step)
         book.look(self.run.lease, key, answer is not None)
         return answer
 
-    RunReceipts.take = told  # type: ignore[method-assign]
+    def told_too(self: RunReceipts, *steps: str | None) -> None:
+        settled(self, *steps)
+        book.settle(self.run.lease)
+
+    RunReceipts.take, RunReceipts.settled = told, told_too  # type: ignore[method-assign]
     try:
         yield
     finally:
-        RunReceipts.take = take  # type: ignore[method-assign]
+        RunReceipts.take, RunReceipts.settled = take, settled  # type: ignore[method-assign]

@@ -53,7 +53,10 @@ class RecordingMember(SqliteMember):
         returned: Sequence[Returned] = (),
     ) -> Exchange:
         self.model.send(self.id, settlements, current.get())
-        return await super().exchange(settlements, progress, want, returned)
+        done = await super().exchange(settlements, progress, want, returned)
+        if want is not None and want.looks and not done.leases:
+            self.model.ask(self.id, current.get())
+        return done
 
     def mark_started(self, lease: Lease) -> int:
         self.model.begin(lease, current.get())
