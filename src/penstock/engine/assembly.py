@@ -105,7 +105,7 @@ def assemble(
     )
     waiters = JobWaiters(queue)
     parking = Parking(claims, running, watchdog, waiters)
-    requests = Requests(queue, settings, membership, settler, reports, parking)
+    requests = Requests(queue, settings, membership, settler, reports, parking, claims.slack)
     loop = asyncio.get_running_loop()
     steps = StepRecorder(queue, settings)
     services = Services(settler, running, enqueuer, requests, parking, handlers, steps, loop, state)

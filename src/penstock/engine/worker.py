@@ -131,7 +131,9 @@ class Worker:
                 claims.dropped.discard(lease.seq)
                 claims.hand_back(lease, Outcome.CANCEL_SEEN)
                 continue
-            if lease.lane and membership.member.now() > lease.void_at:
+            if lease.lane and not claims.slack.in_time(
+                lease.start_at, lease.void_at, membership.member.now()
+            ):
                 claims.hand_back(lease)
                 continue
             run = self._run(lease)
