@@ -141,7 +141,7 @@ class Documents(DocumentAcceptor):
                 return SearchResult([], "hybrid", NOT_LOOKED_FOR)
             model = (await self._tools.documents.serving()).model or self._tools.model
             found = await search(
-                self._tools.documents,
+                self._tools.documents.find,
                 asked,
                 scope,
                 model=model,
