@@ -14,9 +14,8 @@ from penstock.model.document import Document, DocumentState
 from penstock.server.actions import acting
 from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import media_type, parse, require, stream, whole
-from penstock.server.callers import Writer
 from penstock.server.dependencies import ReadAccess, WriteAccess, long_poll
-from penstock.server.idempotency import digest, fingerprint, once
+from penstock.server.idempotency import digest, once
 from penstock.server.openapi import spec, takes
 from penstock.server.problems import Problem
 from penstock.server.schemas import NewDocument, Upsert
@@ -67,7 +66,7 @@ async def add(request: Request, tenant_view: WriteAccess) -> Response:
             )
         return _accepted([document])
 
-    return await once(request, tenant_view.tenant, fingerprint(request, digest(body)), make)
+    return await once(request, make, digest(body))
 
 
 async def _add_files(request: Request, tenant_view: TenantView) -> Response:
@@ -80,7 +79,7 @@ async def _add_files(request: Request, tenant_view: TenantView) -> Response:
             return _accepted(await received.accept(new))
 
         said = sorted(received.fields.items())
-        return await once(request, tenant_view.tenant, fingerprint(request, seen, said), make)
+        return await once(request, make, seen, said)
 
 
 def _accepted(documents: list[Document]) -> Response:
@@ -132,13 +131,12 @@ async def chunks(
 async def delete(
     request: Request,
     tenant_view: WriteAccess,
-    caller: Writer,
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
     """Delete a document, in any state."""
     ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
-    async with acting(request, caller, "document.delete", ref.id, collection=ref.collection):
+    async with acting(request, "document.delete", ref.id, collection=ref.collection):
         await tenant_view.documents.delete(
             document_id, collection=collection, tenant=tenant_view.tenant
         )
@@ -149,7 +147,6 @@ async def delete(
 async def retry(
     request: Request,
     tenant_view: WriteAccess,
-    caller: Writer,
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
@@ -158,7 +155,7 @@ async def retry(
     ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
 
     async def make(_made: str) -> Response:
-        async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
+        async with acting(request, "document.retry", ref.id, collection=ref.collection):
             await request.app.state.depth.check(tenant_view.tenant)
             again = await tenant_view.documents.retry(
                 document_id, collection=collection, tenant=tenant_view.tenant
@@ -166,8 +163,8 @@ async def retry(
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(again, 202, location=where)
 
-    again = await once(request, tenant_view.tenant, fingerprint(request), make)
-    return for_caller(again, caller)
+    again = await once(request, make)
+    return for_caller(request, again)
 
 
 @routes.put(

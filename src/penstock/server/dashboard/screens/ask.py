@@ -21,7 +21,8 @@ from penstock.server.dashboard.filters import in_path, visible
 from penstock.server.dashboard.live import live, screen
 from penstock.server.dashboard.page_route import Refused, empty, number, router, told, typed
 from penstock.server.dashboard.pages import Flash, confirm, page, paging, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 
 PASSAGE = "passage-"
@@ -99,7 +100,7 @@ async def ask(
 
 async def _form(
     request: Request,
-    visit: PageContext,
+    visit: CallerView,
     fields: dict[str, str],
     wrong: Problem | None,
     before: str | None = None,
@@ -115,9 +116,9 @@ async def asked_live(request: Request, visit: Reading, before: Before = None) ->
     return live(request, "parts/ask.html", lambda: _asked(visit, before))
 
 
-async def _asked(visit: PageContext, before: str | None) -> dict[str, Any]:
-    tenant = visit.tenant_view.tenant
-    found = await visit.tenant_view.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
+async def _asked(visit: CallerView, before: str | None) -> dict[str, Any]:
+    tenant = visit.tenant
+    found = await visit.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
     return paging("answers", "/ask", found, PAGE, before)
 
 
@@ -126,13 +127,13 @@ async def put_question(request: Request, visit: Writing) -> Response:
     form = await read_form(request)
     try:
         names = [name.strip() for name in form.one("collections").split(",")]
-        await request.app.state.depth.check(visit.tenant_view.tenant)
-        answer = await visit.tenant_view.answers.ask(
+        await request.app.state.depth.check(visit.tenant)
+        answer = await visit.answers.ask(
             form.one("question"),
             sources=form.one("sources", "documents"),
             collections=[name for name in names if name] or None,
             seconds=number(form, "seconds", "Seconds"),
-            tenant=visit.tenant_view.tenant,
+            tenant=visit.tenant,
         )
     except Refused as error:
         return await _form(request, visit, typed(form, *FIELDS), told(error))
@@ -142,13 +143,13 @@ async def put_question(request: Request, visit: Writing) -> Response:
 @routes.get("/ask/{answer_id:name}")
 @routes.get("/live/ask/{answer_id:name}")
 async def answer(request: Request, visit: Reading, answer_id: str) -> Response:
-    look = partial(_seen, visit, answer_id, AnswerLog(visit.tenant_view, answer_id))
+    look = partial(_seen, visit, answer_id, AnswerLog(visit, answer_id))
     return await screen(request, "answer.html", "Answer", look)
 
 
-async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[str, Any]:
+async def _seen(visit: CallerView, answer_id: str, story: AnswerLog) -> dict[str, Any]:
     await story.read_on()  # before the answer: what it cites is stored by then
-    found = (await visit.tenant_view.answer(answer_id)).answer
+    found = (await visit.answer(answer_id)).answer
     cited = cited_evidence(found)
     return {
         "answer": found,
@@ -162,11 +163,11 @@ async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[st
 @routes.post("/ask/{answer_id:name}/cancel")
 async def cancel(request: Request, visit: Writing, answer_id: str) -> Response:
     form, back = await read_form(request), f"/ask/{in_path(answer_id)}"
-    await visit.tenant_view.answer(answer_id)
+    await visit.answer(answer_id)
     if not form.confirmed:
         return confirm(request, "Cancel this question?", form.fields, back)
-    async with acting(request, visit.caller, "answer.cancel", named(answer_id)):
-        ended = await visit.tenant_view.answers.cancel(answer_id, tenant=visit.tenant_view.tenant)
+    async with acting(request, "answer.cancel", named(answer_id)):
+        ended = await visit.answers.cancel(answer_id, tenant=visit.tenant)
     if ended.state is AnswerState.CANCELLED:
         return redirect(back, Flash("good", "Question cancelled."))
     return redirect(back, Flash("bad", f"The question was already {ended.state}."))

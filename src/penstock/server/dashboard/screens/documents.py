@@ -17,7 +17,8 @@ from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import Refused, empty, router, told, typed, wants_json
 from penstock.server.dashboard.pages import Flash, page, redirect
 from penstock.server.dashboard.screens.document import shown_of
-from penstock.server.dashboard.session import FORM, Form, PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import FORM, Form, Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 from penstock.server.schemas import TITLE_LIMIT
 from penstock.server.uploads import FORM as FILES
@@ -80,7 +81,7 @@ def accepted(scans: str) -> list[str]:
 
 async def _screen(
     request: Request,
-    visit: PageContext,
+    visit: CallerView,
     wanted: DocumentSelection,
     fields: dict[str, str],
     wrong: Problem | None,
@@ -111,15 +112,15 @@ async def documents_live(request: Request, visit: Reading, wanted: JobSelector) 
     return live(request, "parts/documents.html", lambda: _list(visit, wanted))
 
 
-async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]:
-    found = await visit.tenant_view.documents.documents(
-        tenant=visit.tenant_view.tenant,
+async def _list(visit: CallerView, wanted: DocumentSelection) -> dict[str, Any]:
+    found = await visit.documents.documents(
+        tenant=visit.tenant,
         collection=wanted.collection or None,
         states=wanted.states or None,
         limit=PAGE + 1,
         before=wanted.before,
     )
-    shown = [shown_of(one, visit.tenant_view) for one in found[:PAGE]]
+    shown = [shown_of(one, visit) for one in found[:PAGE]]
     more = len(found) > PAGE
     return {
         "documents": shown,
@@ -136,7 +137,7 @@ async def add(request: Request, visit: Writing) -> Response:
     if require(request, FILES, FORM) == FORM:
         form = await read_form(request)
         try:
-            await request.app.state.depth.check(visit.tenant_view.tenant)
+            await request.app.state.depth.check(visit.tenant)
             document = await _add_one(visit, form)
         except Refused as error:
             return await _screen(
@@ -145,7 +146,7 @@ async def add(request: Request, visit: Writing) -> Response:
         return _accepted([document])
     kept = empty(*FIELDS, collection="default")
     try:
-        async with receive(request, visit.tenant_view) as received:
+        async with receive(request, visit) as received:
             kept |= received.fields
             # What is left empty in a form is sent, too: also a file that nobody has chosen.
             fields = received.fields
@@ -153,7 +154,7 @@ async def add(request: Request, visit: Writing) -> Response:
             if not any(name or blob.size for name, blob in received.files):
                 raise Problem(422, "invalid", "choose a file first")
             new = await received.said()
-            await request.app.state.depth.check(visit.tenant_view.tenant)
+            await request.app.state.depth.check(visit.tenant)
             accepted = await received.accept(new)
     except Refused as error:
         if wants_json(request):
@@ -165,8 +166,8 @@ async def add(request: Request, visit: Writing) -> Response:
     return _accepted(accepted)
 
 
-async def _add_one(visit: PageContext, form: Form) -> Document:
-    documents, tenant = visit.tenant_view.documents, visit.tenant_view.tenant
+async def _add_one(visit: CallerView, form: Form) -> Document:
+    documents, tenant = visit.documents, visit.tenant
     name, title = form.one("id") or None, form.one("title")[:TITLE_LIMIT]
     collection = form.one("collection") or "default"
     if form.one("what") == "url":

@@ -19,7 +19,8 @@ from penstock.server.dashboard.page_route import (
     whole_number,
 )
 from penstock.server.dashboard.pages import Flash, page, paging, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 
 routes = router()
@@ -37,7 +38,7 @@ async def tasks(request: Request, visit: Reading, before: Before = None) -> Resp
 
 async def _screen(
     request: Request,
-    visit: PageContext,
+    visit: CallerView,
     fields: dict[str, str],
     wrong: Problem | None,
     before: str | None = None,
@@ -53,9 +54,9 @@ async def tasks_live(request: Request, visit: Reading, before: Before = None) ->
     return live(request, "parts/research.html", lambda: _list(visit, before))
 
 
-async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
-    tenant = visit.tenant_view.tenant
-    found = await visit.tenant_view.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
+async def _list(visit: CallerView, before: str | None) -> dict[str, Any]:
+    tenant = visit.tenant
+    found = await visit.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
     return paging("tasks", "/research", found, PAGE, before, cursor="task_id")
 
 
@@ -63,11 +64,11 @@ async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
 async def create(request: Request, visit: Writing) -> Response:
     form = await read_form(request)
     try:
-        task = await visit.tenant_view.research.create(
+        task = await visit.research.create(
             form.one("question"),
             budget_pages=whole_number(form, "budget_pages", "Pages"),
             budget_seconds=number(form, "budget_seconds", "Seconds"),
-            tenant=visit.tenant_view.tenant,
+            tenant=visit.tenant,
         )
     except Refused as error:
         return await _screen(request, visit, typed(form, *FIELDS), told(error))
