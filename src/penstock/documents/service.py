@@ -244,7 +244,7 @@ class Documents(DocumentAcceptor):
                     document = await self._get(ref)
                     if document.state is not DocumentState.PROCESSING:
                         return document
-                    await self._logs.wait(tenant, log, seen, LOOK_SECONDS)
+                    await self._logs.passed(tenant, log, seen, LOOK_SECONDS)
         except TimeoutError:
             raise WaitTimeout(f"document {ref.id!r} was not ready after {timeout:g} s") from None
 

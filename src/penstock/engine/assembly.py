@@ -11,13 +11,13 @@ from penstock.engine.background import Repeated, Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import Services
 from penstock.engine.dispatcher import Dispatcher
-from penstock.engine.endings import Endings
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.listeners import CancelListener, ReadyListener
 from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.membership import Membership
+from penstock.engine.outcomes import Endings
 from penstock.engine.parking import Parking
 from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth

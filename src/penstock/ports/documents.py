@@ -1,4 +1,4 @@
-"""Values that a store of documents takes and gives: versions, pages, searches and what they find."""
+"""Values that a store of documents takes and gives: versions, pages, searches and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents: upload, list, delete, retry."""
+"""Documents: upload, search, list, delete, retry."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from starlette.responses import Response
 from penstock.api.tenant_view import TenantView
 from penstock.errors import WaitTimeout
 from penstock.model.document import Document, DocumentState
+from penstock.retrieval.search import SearchResult
 from penstock.server.actions import acting
 from penstock.server.answer_json import at, for_caller, reply
-from penstock.server.bodies import media_type, parse, require, stream, whole
+from penstock.server.bodies import json_body, media_type, parse, require, stream, whole
 from penstock.server.dependencies import ReadAccess, WriteAccess, long_poll
+from penstock.server.draining import while_connected
 from penstock.server.idempotency import digest, once
 from penstock.server.openapi import spec, takes
 from penstock.server.problems import Problem
-from penstock.server.schemas import NewDocument, Upsert
+from penstock.server.schemas import NewDocument, Question, Upsert
 from penstock.server.uploads import FIELDS, FORM, receive
 from penstock.wire.documents import AddedDocuments, Chunks, DocumentPage, Upserted
+from penstock.wire.view import fields_of
 
 routes = APIRouter(tags=["documents"])
 
@@ -233,3 +236,22 @@ async def _searchable(request: Request, tenant_view: TenantView, accepted: Docum
     if done.state is DocumentState.FAILED:
         raise _failed(done)
     return reply(Upserted(done, None))
+
+
+routes = APIRouter(tags=["documents"])
+
+
+@routes.post("/v1/search", **spec(SearchResult, 200, Question))
+async def search(request: Request, tenant_view: ReadAccess) -> Response:
+    """Search for the passages that best answer a question. While the embedder is unreachable,
+    `mode` is `text`, and `note` says why."""
+    asked, _ = await json_body(request, Question)
+    wanted = asked.model_dump(exclude={"explain"})
+    searching = tenant_view.documents.search(**wanted, tenant=tenant_view.tenant)
+    result = await while_connected(request.receive, searching)
+    if asked.explain:
+        return reply(result)
+    passages = [fields_of(one) for one in result.passages]
+    for passage in passages:
+        del passage["why"]
+    return reply({**fields_of(result), "passages": passages})
