@@ -12,12 +12,11 @@ from typing import Any
 from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import JobContext, Services
-from penstock.engine.endings import Endings
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.loop_monitor import LoopWatch
 from penstock.engine.membership import Membership
-from penstock.engine.outcomes import suspended
+from penstock.engine.outcomes import Endings, suspended
 from penstock.engine.run import Interrupt, Run, current
 from penstock.engine.running import Running
 from penstock.engine.spans import processing

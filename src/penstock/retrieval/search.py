@@ -16,7 +16,7 @@ from typing import Literal
 
 from penstock.errors import PenstockError, ValidationError
 from penstock.model import document as model
-from penstock.ports.documents import DocumentQuery, DocumentStore, Findings, Place, Scope
+from penstock.ports.documents import DocumentQuery, Findings, Place, Scope
 from penstock.retrieval.fusion import DEPTH, Fused, RankedHit, Ranks, Weights, fuse
 from penstock.retrieval.query import Query, WeighedQuery, query_terms, weigh
 from penstock.retrieval.snippet import snippet
@@ -132,7 +132,7 @@ class SearchResult:
 
 
 async def search(
-    documents: DocumentStore,
+    find: Callable[[DocumentQuery], Awaitable[Findings]],
     question: str,
     scope: Scope,
     *,
@@ -159,7 +159,7 @@ async def search(
     weighing = _Weighing(query)
     left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
     wanted = DocumentQuery(scope, query.terms, weighing, vector, model, DEPTH, left)
-    findings = await documents.find(wanted)
+    findings = await find(wanted)
     weighed = weighing.weighed
     ranked = fuse(
         _hits(findings.text, findings, 0.0),

@@ -57,7 +57,7 @@ async def take_key(request: Request) -> Response:
         return page(
             request, "sign_in.html", 401, title="Sign in", next=onward, wrong=problem.detail
         )
-    async with acting(request, caller, "key.sign-in", caller.name):
+    async with acting(request, "key.sign-in", caller.name):
         response = redirect(onward)
     sign_in(request, response, form.one("key"))
     return response
