@@ -151,6 +151,17 @@ async def call(ctx: JobContext, patience: float | None = None) -> str:
     return ctx.job.id
 
 
+@app.job("recorded", lane="api", max_retries=20)
+async def recorded(ctx: JobContext) -> str:
+    """Fails once over what it was answered, and asks anew."""
+    same = [ctx.http.get("http://api.example/thing", record=True) for _ in range(2)]
+    told = [answer.json() for answer in await asyncio.gather(*same)]
+    await asyncio.sleep(0.1)
+    if ctx.attempt == 1:
+        raise ValueError(f"not yet: {told}")
+    return ctx.job.id
+
+
 @app.job("parent", timeout=60.0)
 async def parent(ctx: JobContext, children: int, seconds: float = 0.05) -> str:
     made = [await ctx.enqueue("echo", {"seconds": seconds}) for _ in range(children)]
@@ -242,6 +253,8 @@ async def _piece(app: Penstock, chance: random.Random) -> list[Job]:
             return await app.enqueue_many("narrow", [{"seconds": seconds}] * 4)
         case n if n < 26:
             return [await app.enqueue("fan-out", {"width": chance.randrange(1, 12)})]
+        case n if n < 29:
+            return await app.enqueue_many("recorded", [{}] * 2)
         case n if n < 35:
             impatient = chance.choice(({}, {"patience": 0.0}))
             return await app.enqueue_many("call", [impatient] * chance.randrange(1, 8))
