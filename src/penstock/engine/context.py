@@ -274,8 +274,10 @@ class JobContext(Generic[State]):
         services, run, steps = self._services, self._run, self._run_steps()
         call = steps.begin(name, function, args, lane, retries, timeout, strict, transaction)
         if self._on_loop():
-            return steps.run(call, partial(invoke_here, call))
-        return run_in_thread(call, run, services.loop, partial(steps.run, call))
+            return steps.under_way(steps.run(call, partial(invoke_here, call)))
+        return run_in_thread(
+            call, run, services.loop, lambda invoke: steps.under_way(steps.run(call, invoke))
+        )
 
     def emit(self, data: Any) -> Any:
         """`await ctx.emit({"pages": 3})`: a durable event of this job, told to whoever follows it
@@ -312,6 +314,7 @@ class JobContext(Generic[State]):
         return self._here(waits.wait_for(waits.begin_wait_for(name), name, length))
 
     def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
+        self._run_steps().under_way(wait)
         return wait if self._on_loop() else self._from_thread(wait)
 
     def _from_thread(self, wait: Coroutine[Any, Any, T]) -> T:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+import sys
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from inspect import CORO_CLOSED
+from inspect import getcoroutinestate as getstate
 from itertools import count
 from typing import Any
 
@@ -30,6 +34,7 @@ from penstock.errors import (
     ResultTooLarge,
     StepLimit,
     StepMismatch,
+    Suspended,
     SuspensionSwallowed,
     is_permanent,
 )
@@ -59,8 +64,10 @@ class RunSteps:
         self._seen: set[str] = set()
         """Keys of the steps that this run has called."""
         self._bytes = 0
-        self._open = 0
-        """Steps and waits that were called and have not ended."""
+        self._calls_made: set[weakref.ref[Coroutine[Any, Any, Any]]] = set()
+        """Steps and waits that were called; those that are over, or forgotten, count no more."""
+        self._writes = 0
+        """Receipts that are being written."""
         # The first claim of a job has token 1. Nobody can have recorded anything before it.
         self._loaded = run.lease.token == 1
         self._loading: asyncio.Task[None] | None = None
@@ -79,6 +86,7 @@ class RunSteps:
     ) -> StepCall:
         """The call that this is, by its name, its arguments and how often both have been called.
         Not async: in a `gather` they are counted in the order in which they are written."""
+        self._go_on_unwinding()
         check_options(name, function, lane, retries, timeout)
         if transaction:
             check_transaction(name, function, self._run.member.transactions)
@@ -87,7 +95,6 @@ class RunSteps:
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
         key = step_key(name, hashed, occurrence)
         self._seen.add(key)
-        self._open += 1
         return StepCall(
             name,
             function,
@@ -112,36 +119,38 @@ class RunSteps:
         return self._begin_other(EVENT_NAME, short_hash(text))
 
     def _begin_other(self, name: str, hashed: str) -> StepCall:
+        self._go_on_unwinding()
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
         key = step_key(name, hashed, occurrence)
-        self._open += 1
         return StepCall(name, _nothing, (), hashed, occurrence, key, None, 0, None, False)
 
     async def emit(self, call: StepCall, text: str) -> None:
         """Record an event, unless an earlier run has."""
-        try:
-            await self.ready("emit")
-            if call.key not in self._known:
-                self._check_bytes("an event", len(text.encode()))
-                now = self._run.member.now()
-                await self.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
-        finally:
-            self._open -= 1
+        await self.ready("emit")
+        if call.key not in self._known:
+            self._check_bytes("an event", len(text.encode()))
+            now = self._run.member.now()
+            await self.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
 
     @asynccontextmanager
     async def waiting(self, name: str) -> AsyncIterator[None]:
         """For as long as a wait lasts; what is known of it has been loaded."""
-        try:
-            await self.ready(name)
-            yield
-            self.receipts.settled(current_key.get())
-        finally:
-            self._open -= 1
+        await self.ready(name)
+        yield
+        self.receipts.settled(current_key.get())
+
+    def under_way(self, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        """This is a step or wait of the run, until it has ended. One that is cancelled before its
+        first line, or that nobody ever awaits, is none any more."""
+        self._calls_made.add(weakref.ref(call, self._calls_made.discard))
+        return call
 
     @property
     def alone(self) -> bool:
         """Whether nothing is under way but the wait that asks."""
-        return self._open == 1
+        calls = [made() for made in list(self._calls_made)]
+        going = sum(call is not None and getstate(call) != CORO_CLOSED for call in calls)
+        return going + self._writes <= 1
 
     def known(self, key: str) -> StepRow | None:
         """What is stored of a step or wait."""
@@ -154,13 +163,17 @@ class RunSteps:
 
     async def run(self, call: StepCall, invoke: Invoke) -> Any:
         """What the step came to: from its record, else by calling its function."""
-        try:
-            await self.ready(call.name)
-            result = await self._step(call, invoke)
-            self.receipts.settled(call.key, current_key.get())
-            return result
-        finally:
-            self._open -= 1
+        await self.ready(call.name)
+        result = await self._step(call, invoke)
+        self.receipts.settled(call.key, current_key.get())
+        return result
+
+    def _go_on_unwinding(self) -> None:
+        """Where the job is suspended and this is called in a `finally` on the way: go on. What is
+        called there is for the run that gets so far without a suspension."""
+        suspended = self._run.suspended
+        if suspended is not None and _is_by(sys.exception(), suspended):
+            raise suspended
 
     async def ready(self, name: str) -> None:
         """Load what earlier runs have recorded. An error where this run cannot record any more."""
@@ -218,7 +231,7 @@ class RunSteps:
 
     def working(self, change: int) -> None:
         """See `RecordBook`."""
-        self._open += change
+        self._writes += change
 
     async def _load(self, name: str) -> None:
         """Read the records of earlier runs, once for all steps that wait for it."""
@@ -366,6 +379,13 @@ class RunSteps:
         if not await self._recorder.write(self._run, row):
             raise LeaseLost(self._run.lease.id, row.name)
         self.note(row)
+
+
+def _is_by(passing: BaseException | None, suspended: Suspended) -> bool:
+    """Whether this is what suspends the job; a task group has made a group of it."""
+    if isinstance(passing, BaseExceptionGroup):
+        return any(_is_by(one, suspended) for one in passing.exceptions)
+    return passing is suspended
 
 
 def _nothing() -> None:
