@@ -35,6 +35,7 @@ from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 
 if TYPE_CHECKING:
+    from penstock.engine.step_results import StepResults
     from penstock.engine.ticker import Ticker
 
 CHORE_UPKEEPS = 4
@@ -73,6 +74,7 @@ def assemble(
     chores: Sequence[Chore],
     max_workers: int,
     state: Any,
+    step_results: Callable[[], StepResults | None],
 ) -> Engine:
     """Nothing is started, and the queue has not been asked for anything. `state` is what the
     lifespan has yielded."""
@@ -107,7 +109,7 @@ def assemble(
     parking = Parking(claims, running, watchdog, waiters)
     requests = Requests(queue, settings, membership, settler, reports, parking)
     loop = asyncio.get_running_loop()
-    steps = StepRecorder(queue, settings)
+    steps = StepRecorder(queue, settings, step_results)
     services = Services(settler, running, enqueuer, requests, parking, handlers, steps, loop, state)
     room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
@@ -11,6 +12,9 @@ from penstock.errors import QueueUnavailable
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue, StepWrite
 from penstock.ports.steps import RECEIPT_SECRET, StepRow
+
+if TYPE_CHECKING:
+    from penstock.engine.step_results import StepResults
 
 MOST_TOGETHER = 100
 MOST_BYTES = 4 * 1024 * 1024
@@ -32,8 +36,15 @@ class _Waiting(NamedTuple):
 class StepRecorder:
     """Writes steps to the queue, one batch at a time: what comes meanwhile goes with the next."""
 
-    def __init__(self, queue: JobQueue, settings: EngineConfig) -> None:
+    def __init__(
+        self,
+        queue: JobQueue,
+        settings: EngineConfig,
+        results: Callable[[], StepResults | None] = lambda: None,
+    ) -> None:
         self.settings = settings
+        self.results = results
+        """Where results are kept that are too large; None: nowhere."""
         self._queue = queue
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None

@@ -27,20 +27,20 @@ from penstock.engine.step_call import (
     hash_arguments,
 )
 from penstock.engine.step_recorder import StepRecorder
+from penstock.engine.step_results import RunResults
 from penstock.errors import (
     NOT_ATTEMPTS,
     EventLimit,
     LeaseLost,
-    ResultTooLarge,
     StepLimit,
     StepMismatch,
     Suspended,
     SuspensionSwallowed,
     is_permanent,
 )
-from penstock.model.payload import encode_step
-from penstock.model.step import EVENT_LIMIT, STEP_RESULT_LIMIT, short_hash, step_key
-from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow
+from penstock.model.payload import byte_length, encode_step
+from penstock.model.step import EVENT_LIMIT, short_hash, step_key
+from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow, large_result
 from penstock.telemetry import tracing
 
 
@@ -71,6 +71,7 @@ class RunSteps:
         # The first claim of a job has token 1. Nobody can have recorded anything before it.
         self._loaded = run.lease.token == 1
         self._loading: asyncio.Task[None] | None = None
+        self._results = RunResults(run.lease.id, recorder)
         self.receipts = RunReceipts(run, handler.version, recorder, self)
 
     def begin(
@@ -187,7 +188,7 @@ class RunSteps:
     async def _step(self, call: StepCall, invoke: Invoke) -> Any:
         key, known = call.key, self._known.get(call.key)
         if known is not None and known.result is not None:
-            return json.loads(known.result)
+            return await self._results.read(known)
         if call.strict and known is None:
             self._refuse_mismatch(call)
         self._count(key, call.name)
@@ -319,36 +320,34 @@ class RunSteps:
     async def _transact(self, call: StepCall, row: StepRow) -> Any:
         """Call the function with a connection, and record its result in its transaction. Only the
         call has a time limit: a commit that is cut short may have been made."""
-        run = self._run
+        run, text = self._run, ""
 
         async def effect(connection: Any) -> StepRow:
+            nonlocal text
             value = await self._in_time(call, lambda: call.function(connection, *call.arguments))
             text = self._encoded(call, value)
-            return row._replace(finished_at=run.member.now(), result=text)
+            return row._replace(
+                finished_at=run.member.now(), result=await self._results.stored(call.name, text)
+            )
 
         self._count(row.key, row.name)
         stored = await run.member.transact(run.lease, effect)
         if stored is None:
             raise LeaseLost(run.lease.id, call.name)
         self.note(stored)
-        return json.loads(stored.result or "null")
+        return json.loads(text)
 
     async def _record(self, call: StepCall, row: StepRow, value: Any) -> Any:
         text = self._encoded(call, value)
-        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
+        stored = await self._results.stored(call.name, text)
+        await self.write(row._replace(finished_at=self._run.member.now(), result=stored))
         # As a rerun gets it: a tuple has become a list the first time, too.
         return json.loads(text)
 
     def _encoded(self, call: StepCall, value: Any) -> str:
-        """The result as it is stored; an error if it is too large."""
+        """The result as JSON; an error if it is too large for the job."""
         text = encode_step(value, f"result of step {call.name!r}")
-        size = len(text.encode())
-        if size > STEP_RESULT_LIMIT:
-            raise ResultTooLarge(
-                f"result of step {call.name!r} is {size:,} bytes, the limit is "
-                f"{STEP_RESULT_LIMIT:,}; store it elsewhere and return a reference"
-            )
-        self._check_bytes(f"step {call.name!r}", size)
+        self._check_bytes(f"step {call.name!r}", byte_length(text))
         return text
 
     def _check_bytes(self, what: str, size: int) -> None:
@@ -393,4 +392,7 @@ def _nothing() -> None:
 
 
 def _size(row: StepRow) -> int:
-    return 0 if row.result is None else len(row.result.encode())
+    if row.result is None:
+        return 0
+    large = large_result(row.result)
+    return byte_length(row.result) if large is None else large.size
