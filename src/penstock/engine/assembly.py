@@ -21,12 +21,12 @@ from penstock.engine.membership import Membership
 from penstock.engine.parking import Parking
 from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
+from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
 from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
-from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
@@ -109,8 +109,10 @@ def assemble(
     parking = Parking(claims, running, watchdog, waiters)
     requests = Requests(queue, settings, membership, settler, reports, parking)
     loop = asyncio.get_running_loop()
-    steps = StepRecorder(queue, settings, step_results)
-    services = Services(settler, running, enqueuer, requests, parking, handlers, steps, loop, state)
+    recording = Recording(queue, settings, step_results)
+    services = Services(
+        settler, running, enqueuer, requests, parking, handlers, recording, loop, state
+    )
     room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(
         queue,

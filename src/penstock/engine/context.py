@@ -31,11 +31,11 @@ from penstock.engine.enqueuer import Enqueuer, ahead
 from penstock.engine.handlers import Handlers
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.parking import Parking
+from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
 from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
-from penstock.engine.step_recorder import StepRecorder
 from penstock.errors import NOT_ATTEMPTS, PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
@@ -80,7 +80,7 @@ class Services:
     requests: Requests
     parking: Parking
     handlers: Handlers
-    steps: StepRecorder
+    recording: Recording
     loop: asyncio.AbstractEventLoop
     state: Any = None
     """What the lifespan has yielded."""
@@ -314,7 +314,7 @@ class JobContext(Generic[State]):
         return self._here(waits.wait_for(waits.begin_wait_for(name), name, length))
 
     def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
-        self._run_steps().under_way(wait)
+        wait = self._run_steps().under_way(wait)
         return wait if self._on_loop() else self._from_thread(wait)
 
     def _from_thread(self, wait: Coroutine[Any, Any, T]) -> T:
@@ -327,7 +327,7 @@ class JobContext(Generic[State]):
         from penstock.engine.waits import RunWaits
 
         services = self._services
-        poll_seconds = services.steps.settings.poll_seconds
+        poll_seconds = services.recording.recorder.settings.poll_seconds
         return RunWaits(self._run, self._run_steps(), services.parking, poll_seconds)
 
     def _run_steps(self) -> RunSteps:
@@ -336,7 +336,7 @@ class JobContext(Generic[State]):
 
             services, run = self._services, self._run
             handler = services.handlers[run.lease.kind]
-            self._steps = RunSteps(run, handler, services.steps, lambda: self.lanes)
+            self._steps = RunSteps(run, handler, services.recording.recorder, lambda: self.lanes)
         return self._steps
 
     @property

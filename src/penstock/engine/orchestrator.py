@@ -195,7 +195,7 @@ class JobOrchestrator:
             await service.stop()
         await engine.waiters.close()
         engine.watchdog.stop()
-        await engine.services.steps.close()
+        await engine.services.recording.close()
         await engine.services.requests.close()
         # Leave last: until here, every job still held is really held.
         await engine.membership.stop()

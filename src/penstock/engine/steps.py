@@ -7,7 +7,7 @@ import json
 import sys
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from inspect import CORO_CLOSED
 from inspect import getcoroutinestate as getstate
 from itertools import count
@@ -42,6 +42,8 @@ from penstock.model.payload import byte_length, encode_step
 from penstock.model.step import EVENT_LIMIT, short_hash, step_key
 from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow, large_result
 from penstock.telemetry import tracing
+
+ANYWHERE: nullcontext[None] = nullcontext()
 
 
 class RunSteps:
@@ -276,7 +278,7 @@ class RunSteps:
             if call.counted:
                 await self.write(row)
             try:
-                async with self._in_lane(call):
+                async with self._lanes().permit(call.lane) if call.lane else ANYWHERE:
                     row = row._replace(started_at=now())
                     if call.transaction:
                         return await self._transact(call, row)
@@ -296,16 +298,10 @@ class RunSteps:
             else:
                 return await self._record(call, row, value)
 
-    @asynccontextmanager
-    async def _in_lane(self, call: StepCall) -> AsyncIterator[None]:
-        if call.lane is None:
-            yield
-        else:
-            async with self._lanes().permit(call.lane):
-                yield
-
     @staticmethod
     async def _in_time(call: StepCall, invoke: Invoke) -> Any:
+        if call.timeout is None:
+            return await invoke()
         limit = asyncio.timeout(call.timeout)
         try:
             async with limit:
