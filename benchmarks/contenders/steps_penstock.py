@@ -151,9 +151,11 @@ async def asleep(url: str, jobs: int, woken: int, seconds: float) -> list[float]
 
 
 async def _all_asleep(app: Penstock) -> bool:
-    """Whether all have suspended: they are run in order, so the newest is the last."""
+    """Whether all have suspended: they are run in order, so the newest is the last. One that waits
+    for a worker says so, too."""
     running = await app.jobs(states=["running"], limit=1)
-    return not running and all(job.waiting_for for job in await app.jobs(limit=1))
+    newest = await app.jobs(limit=1)
+    return not running and all("sleeps" in (job.waiting_for or "") for job in newest)
 
 
 def _cpu() -> float:

@@ -20,12 +20,12 @@ from penstock.engine.membership import Membership
 from penstock.engine.outcomes import Endings
 from penstock.engine.parking import Parking
 from penstock.engine.queue_health import QueueHealth
+from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
 from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
-from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
@@ -34,6 +34,7 @@ from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 
 if TYPE_CHECKING:
+    from penstock.engine.step_results import StepResults
     from penstock.engine.ticker import Ticker
 
 CHORE_UPKEEPS = 4
@@ -72,6 +73,7 @@ def assemble(
     chores: Sequence[Chore],
     max_workers: int,
     state: Any,
+    step_results: Callable[[], StepResults | None],
 ) -> Engine:
     """Nothing is started, and the queue has not been asked for anything. `state` is what the
     lifespan has yielded."""
@@ -106,8 +108,10 @@ def assemble(
     parking = Parking(claims, running, watchdog, waiters)
     requests = Requests(queue, settings, membership, settler, reports, parking, claims.slack)
     loop = asyncio.get_running_loop()
-    steps = StepRecorder(queue, settings)
-    services = Services(settler, running, enqueuer, requests, parking, handlers, steps, loop, state)
+    recording = Recording(queue, settings, step_results)
+    services = Services(
+        settler, running, enqueuer, requests, parking, handlers, recording, loop, state
+    )
     room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(
         queue,

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.adapters.blobs.address import BucketAddress, ObjectAddress
-from penstock.adapters.blobs.keys import digest_of, is_key, key_of
+from penstock.adapters.blobs.keys import is_key
 from penstock.adapters.blobs.services import BlobService, require, service
 from penstock.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.blobs import Blob, InUse
+from penstock.ports.blobs import Blob, InUse, digest_of, key_of
 
 PATIENCE = 20.0
 """Seconds a request may take, and as many more as its bytes need at the slowest."""
@@ -68,7 +68,9 @@ class BucketBlobs:
     def _let_go(self) -> None:
         self._service = None
 
-    async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
+    async def put(
+        self, parts: AsyncIterable[bytes], *, most: int, number: str | None = None
+    ) -> Blob:
         digest, size, most = hashlib.sha256(), 0, min(most, ONE_REQUEST)
         with _nameless() as file:
             async for part in parts:
@@ -76,7 +78,7 @@ class BucketBlobs:
                 if size > most:
                     raise DocumentTooLarge(f"over {most:,} bytes")
                 await asyncio.to_thread(_write, file, digest, part)
-            key = key_of(digest.hexdigest(), new_id())
+            key = key_of(digest.hexdigest(), number or new_id())
             async with self._uploads:
                 content = await asyncio.to_thread(_whole, file)
                 try:

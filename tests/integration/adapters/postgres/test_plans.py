@@ -235,6 +235,15 @@ async def test_whatever_a_worker_process_does_goes_by_index(
         assert "jobs_attached" in recorder.plans[name], recorder.plans[name]
 
 
+async def test_a_look_at_what_sleeps_reads_one_job(queue: PostgresQueue, mine: Psql) -> None:
+    await fill(mine)
+    await mine.execute("UPDATE penstock.jobs SET ready = 0 WHERE state = 'queued'")
+    await mine.execute("VACUUM ANALYZE penstock.jobs")
+    text, _ = numbered(statement("chores", "penstock"))
+
+    assert await reads(mine, text) < 20
+
+
 FILTERS = {
     "by id": (JobFilter(ids=["1", "2"]), "jobs_id_key"),
     "dead letters of a kind": (JobFilter(states=[JobState.FAILED], kind="work"), "jobs_dead"),
