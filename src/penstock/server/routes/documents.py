@@ -17,6 +17,7 @@ from penstock.server.bodies import media_type, parse, require, stream, whole
 from penstock.server.callers import Writer
 from penstock.server.dependencies import ReadAccess, WriteAccess, long_poll
 from penstock.server.idempotency import digest, fingerprint, once
+from penstock.server.long_lists import paged, whole_list
 from penstock.server.openapi import spec, takes
 from penstock.server.problems import Problem
 from penstock.server.schemas import NewDocument, Upsert
@@ -102,11 +103,17 @@ async def documents(
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> Response:
     """List documents, newest first, including failed ones until they are deleted or retried."""
-    found = await tenant_view.documents.documents(
-        tenant=tenant_view.tenant, collection=collection, states=state, limit=limit, before=before
-    )
-    following = found[-1].generation if len(found) == limit else None
-    return reply(DocumentPage(found, following))
+
+    async def fetch(limit: int, before: int | None) -> list[Document]:
+        return await tenant_view.documents.documents(
+            tenant=tenant_view.tenant,
+            collection=collection,
+            states=state,
+            limit=limit,
+            before=before,
+        )
+
+    return await paged("documents", fetch, lambda document: document.generation, limit, before)
 
 
 @routes.get("/v1/documents/{document_id:name}", **spec(Document))
@@ -125,7 +132,7 @@ async def chunks(
     found = await tenant_view.documents.chunks(
         document_id, collection=collection, tenant=tenant_view.tenant
     )
-    return reply(Chunks(found))
+    return await whole_list("chunks", found)
 
 
 @routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -119,7 +121,9 @@ async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]
         limit=PAGE + 1,
         before=wanted.before,
     )
-    shown = [shown_of(one, visit.tenant_view) for one in found[:PAGE]]
+    # Beside the event loop: each may have many metadata.
+    view = partial(shown_of, tenant_view=visit.tenant_view)
+    shown = await asyncio.to_thread(lambda: [*map(view, found[:PAGE])])
     more = len(found) > PAGE
     return {
         "documents": shown,
