@@ -161,6 +161,8 @@ def as_json(value: Any, most: int = SHOWN) -> Markup:
         if isinstance(one, dict) and one:
             put("{\n")
             for index, (name, value) in enumerate(one.items()):
+                if left <= 0:
+                    return
                 put(f"{inner}{visible(json.dumps(str(name), ensure_ascii=False))}: ")
                 walk(value, inner)
                 put(",\n" if index + 1 < len(one) else "\n")
@@ -168,6 +170,8 @@ def as_json(value: Any, most: int = SHOWN) -> Markup:
         elif isinstance(one, list | tuple) and one:
             put("[\n")
             for index, value in enumerate(one):
+                if left <= 0:
+                    return
                 put(inner)
                 walk(value, inner)
                 put(",\n" if index + 1 < len(one) else "\n")

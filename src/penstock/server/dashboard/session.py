@@ -7,6 +7,7 @@ and it is good for nothing once the key is revoked. It is read for pages only, n
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
@@ -14,7 +15,7 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from penstock.model.access import KeyScope
-from penstock.server.bodies import require, whole
+from penstock.server.bodies import AT_ONCE, require, whole
 from penstock.server.callers import known
 from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
@@ -74,16 +75,22 @@ class Form:
         return self.one("confirmed") == "yes"
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request, most: int | None = None) -> Form:
+    """Read a form of at most that many bytes, or as many as a body of JSON may have."""
     require(request, FORM)
+    body = await whole(request, most)
     try:
-        text = (await whole(request)).decode()
-        fields = parse_qs(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+        few = len(body) <= AT_ONCE
+        fields = _fields(body) if few else await asyncio.to_thread(_fields, body)
     except ValueError:
         raise Problem(422, "invalid", f"no form, or one of over {FIELDS:,} fields") from None
     if any("\0" in value for values in fields.values() for value in values):
         raise Problem(422, "invalid", "no name and no filter holds a NUL")
     return Form(fields)
+
+
+def _fields(body: bytes) -> dict[str, list[str]]:
+    return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
 
 
 def sign_in(request: Request, response: Response, secret: str) -> None:

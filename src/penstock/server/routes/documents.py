@@ -18,6 +18,7 @@ from penstock.server.bodies import json_body, media_type, parse, require, stream
 from penstock.server.dependencies import ReadAccess, WriteAccess, long_poll
 from penstock.server.draining import while_connected
 from penstock.server.idempotency import digest, once
+from penstock.server.long_lists import paged, whole_list
 from penstock.server.openapi import spec, takes
 from penstock.server.problems import Problem
 from penstock.server.schemas import NewDocument, Question, Upsert
@@ -104,11 +105,17 @@ async def documents(
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> Response:
     """List documents, newest first, including failed ones until they are deleted or retried."""
-    found = await tenant_view.documents.documents(
-        tenant=tenant_view.tenant, collection=collection, states=state, limit=limit, before=before
-    )
-    following = found[-1].generation if len(found) == limit else None
-    return reply(DocumentPage(found, following))
+
+    async def fetch(limit: int, before: int | None) -> list[Document]:
+        return await tenant_view.documents.documents(
+            tenant=tenant_view.tenant,
+            collection=collection,
+            states=state,
+            limit=limit,
+            before=before,
+        )
+
+    return await paged("documents", fetch, lambda document: document.generation, limit, before)
 
 
 @routes.get("/v1/documents/{document_id:name}", **spec(Document))
@@ -127,7 +134,7 @@ async def chunks(
     found = await tenant_view.documents.chunks(
         document_id, collection=collection, tenant=tenant_view.tenant
     )
-    return reply(Chunks(found))
+    return await whole_list("chunks", found)
 
 
 @routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)

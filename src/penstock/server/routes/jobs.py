@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -15,10 +16,11 @@ from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
-from penstock.server.answer_json import at, for_caller, reply, written
+from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import json_body, optional_body
 from penstock.server.dependencies import Before, ReadAccess, WriteAccess, long_poll
 from penstock.server.idempotency import digest, once
+from penstock.server.long_lists import paged
 from penstock.server.openapi import spec
 from penstock.server.problems import Problem
 from penstock.server.schemas import JobSelector, NewJobBody, RerunBody, SignalBody
@@ -26,10 +28,8 @@ from penstock.wire.jobs import ChangedJobs, DeadGroups, JobPage, JobView, Signal
 
 routes = APIRouter(tags=["jobs"])
 
-AT_ONCE = 50
 ALL = "jobs"
 """Subject of bulk actions."""
-PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Moment = Annotated[float | None, Query(ge=0, le=2**33, description="Seconds since 1970.")]
@@ -86,22 +86,7 @@ async def jobs(
 async def _page(
     tenant_view: TenantView, where: JobFilter, limit: int, before: str | None
 ) -> Response:
-    """Build a page, which ends early if jobs are large: a thousand payloads may be too much for one
-    response."""
-    found: list[bytes] = []
-    size, more = 0, True
-    while more and len(found) < limit and size < PAGE_BYTES:
-        wanted = min(AT_ONCE, limit - len(found))
-        some = await tenant_view.jobs(where, wanted, before)
-        more = len(some) == wanted
-        # Beside the event loop: fifty large payloads are megabytes of JSON.
-        texts = await asyncio.to_thread(lambda jobs: [written(job) for job in jobs], some)
-        before = some[-1].id if some else before
-        found += texts
-        size += sum(map(len, texts))
-    following = written(before if more else None)
-    body = b'{"jobs":[' + b",".join(found) + b'],"next":' + following + b"}"
-    return Response(body, media_type="application/json")
+    return await paged("jobs", partial(tenant_view.jobs, where), lambda job: job.id, limit, before)
 
 
 @routes.get("/v1/jobs/{job_id:name}", **spec(JobView))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -116,7 +117,8 @@ async def _list(visit: CallerView, wanted: DocumentSelection) -> dict[str, Any]:
         limit=PAGE + 1,
         before=wanted.before,
     )
-    shown = [shown_of(one, visit) for one in found[:PAGE]]
+    # Beside the event loop: each may have many metadata.
+    shown = await asyncio.to_thread(lambda: [shown_of(one, visit) for one in found[:PAGE]])
     more = len(found) > PAGE
     return {
         "documents": shown,

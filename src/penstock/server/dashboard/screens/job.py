@@ -117,9 +117,9 @@ async def job(request: Request, visit: Reading, job_id: str) -> Response:
 async def _seen(visit: CallerView, job_id: str) -> dict[str, Any]:
     app = visit.app
     names, now = app.config.logging.hidden_names, app.queue.now()
-    found = hidden_job(await visit.job(job_id), names)
+    # Beside the event loop, as payloads may be large; two hundred results are megabytes of JSON.
+    found = await asyncio.to_thread(hidden_job, await visit.job(job_id), names)
     rows = await visit.steps(job_id)
-    # Beside the event loop: two hundred results are megabytes of JSON.
     steps = await asyncio.to_thread(waterfall, rows, found, names, now) if rows else None
     life = periods(found, now)
     return {
