@@ -26,10 +26,10 @@ from rich.table import Table
 from benchmarks.report import AtLeast, Better, Figure, Result
 from benchmarks.sizes import Sizes
 from penstock.adapters.models.offline_embedder import OfflineEmbedder
+from penstock.retrieval import stop_words
 from penstock.retrieval.fusion import DEPTH, RankedHit, fuse
 from penstock.retrieval.query import WeighedQuery, match_expression, query_terms, weigh
 from penstock.retrieval.relevance import Cutoff, relevant
-from penstock.retrieval.stop_words import language
 from penstock.retrieval.terms import FTS5_TOKENIZER, index_terms, script
 
 DATA = Path(__file__).parent / "data" / "retrieval"
@@ -40,8 +40,8 @@ UNANSWERED = {
     "of both kinds, seen before": "unanswered.txt",
 }
 """Files of questions, a line each, to which no document of ours has an answer. Near the subject:
-there is a document about what they ask about, but it does not say what they ask. Foreign: written
-after the limits of the rule before, and not what the limits were chosen by."""
+there is a document about what they ask about, but it does not say what they ask. Foreign: there is
+none about anything like it."""
 OTHER_LANGUAGE = "other_language.jsonl"
 """Questions in German, French and Spanish that English documents answer."""
 LANGUAGES = {"latin": "en", "han": "ja", "hangul": "ko"}
@@ -118,7 +118,7 @@ class Corpus:
         self._documents = documents
         self._terms = {document.id: set(index_terms(document.text)) for document in documents}
         self._scripts = [script(document.text) for document in documents]
-        self._languages = {document.id: language(document.text) for document in documents}
+        self._languages = {one.id: stop_words.language(one.text) for one in documents}
         self._vectors = vectors
         self._matrix = vectors.of([document.text for document in documents])
         self._database = sqlite3.connect(":memory:")

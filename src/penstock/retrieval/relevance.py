@@ -51,7 +51,9 @@ class Cutoff:
     def evidence(self, hit: Fused, floor: float) -> float:
         """What speaks for a hit: 1 is enough."""
         words = (hit.coverage or 0.0) / self.coverage
-        return words if hit.vector_score is None else words + self._nearness(hit.vector_score, floor)
+        if hit.vector_score is None:
+            return words
+        return words + self._nearness(hit.vector_score, floor)
 
     def _nearness(self, cosine: float, floor: float) -> float:
         if self.similarity is None:

@@ -98,7 +98,7 @@ def test_words_that_no_document_knows_are_made_up_for_by_those_a_passage_holds()
     assert passes(hit(0.2), {"otter", "beaver"}, query=half)
 
 
-def test_what_is_known_says_nothing_of_a_passage_in_another_language() -> None:
+def test_unknown_words_say_nothing_of_a_passage_in_another_language() -> None:
     german = asked("Wo lebt ein Fischotter?", 0)
     assert passes(hit(0.27, words=False), set(), query=german, language="en")
     assert not passes(hit(0.26, words=False), set(), query=german, language="en")
@@ -108,7 +108,7 @@ def test_what_is_known_says_nothing_of_a_passage_in_another_language() -> None:
     assert not passes(hit(0.6, words=False), set(), query=asked("otter", 0), language="de")
 
 
-def test_a_passage_in_another_script_makes_up_for_them_where_some_are_in_the_questions_own() -> None:
+def test_a_passage_in_another_script_makes_up_for_them_beside_some_in_the_questions_own() -> None:
     unknown = asked("otter beaver mink stoat", 0)
     foreign, own = hit(0.3, other_script=True, words=False), replace(hit(0.0), id="b")
     assert passes(foreign, set(), query=unknown)
