@@ -43,7 +43,8 @@ from penstock.model.job import Priority, PriorityName
 from penstock.ports.documents import Scope, Version
 from penstock.ports.queue import JobQueue
 from penstock.retrieval.fusion import Weights
-from penstock.retrieval.search import Cutoff, SearchResult, search
+from penstock.retrieval.relevance import Cutoff
+from penstock.retrieval.search import SearchResult, search
 from penstock.text.normalize import storable
 
 LOOK_SECONDS = 1.0

@@ -238,7 +238,7 @@ def ahead(deadline: When, now: float) -> float:
     """A deadline in seconds since 1970; ValidationError if it has passed."""
     at = absolute("deadline", deadline)
     if at <= now:
-        raise ValidationError(f"the deadline has passed, {now - at:.3g} s ago; give a later one")
+        raise ValidationError(f"the deadline has passed, {now - at:,.1f} s ago; give a later one")
     return at
 
 

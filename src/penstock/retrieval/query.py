@@ -92,6 +92,13 @@ class WeighedQuery:
         """About the BM25 score of a chunk of usual length that holds every term once."""
         return sum(term.weight for term in self.terms if term.role is not Role.FREQUENT)
 
+    @property
+    def unknown(self) -> float:
+        """How much of the question no chunk at all holds, from 0 to 1."""
+        whole = sum(term.rarity for term in self.terms)
+        none = sum(term.rarity for term in self.terms if term.role is Role.UNKNOWN)
+        return none / (whole or 1.0)
+
     def coverage(self, held: Collection[str]) -> float:
         """How much of the question a chunk with these terms holds, from 0 to 1; rare terms count
         more, and most of all those that no chunk holds."""

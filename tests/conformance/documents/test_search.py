@@ -8,7 +8,8 @@ import pytest
 from penstock.adapters.sql.documents import DocumentStore
 from penstock.errors import EmbedderError
 from penstock.ports.documents import Scope
-from penstock.retrieval.search import Cutoff, SearchResult, search
+from penstock.retrieval.relevance import Cutoff
+from penstock.retrieval.search import SearchResult, search
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,
@@ -63,13 +64,9 @@ async def test_what_only_its_vector_finds_is_relevant_where_that_is_near(
     async def embed(text: str) -> bytes:
         return vector_of("tide moon")
 
+    near = Cutoff(similarity=NEAR, floor=None)  # the range of these vectors is not known
     result = await search(
-        documents.find,
-        "sea",
-        Scope(TENANT),
-        model=MODEL,
-        embed=embed,
-        cutoff=Cutoff(similarity=NEAR),
+        documents.find, "sea", Scope(TENANT), model=MODEL, embed=embed, cutoff=near
     )
     assert found(result) == ["the"]
 
