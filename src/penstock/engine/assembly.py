@@ -19,7 +19,6 @@ from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.membership import Membership
 from penstock.engine.outcomes import Endings
 from penstock.engine.parking import Parking
-from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
 from penstock.engine.requests import Requests
 from penstock.engine.room import Room
@@ -132,7 +131,7 @@ def assemble(
         CancelListener(queue, settings.poll_seconds, membership, claims, running, watchdog),
         Repeated("upkeep", membership.upkeep, pause),
         # Apart from the upkeep: a probe may hang for its whole time-out.
-        Repeated("probe", Prober(membership).probe_troubled, pause),
+        Repeated("probe", membership.probe_troubled, pause),
         lag,
         *(Repeated("chore", chore, CHORE_UPKEEPS * pause) for chore in chores),
     ]

@@ -39,7 +39,9 @@ async def ask(
         return vector_of(text)
 
     cutoff = cutoff or Cutoff(similarity=NEAR)
-    return await search(documents.find, question, Scope(TENANT), model=MODEL, embed=embed, cutoff=cutoff)
+    return await search(
+        documents.find, question, Scope(TENANT), model=MODEL, embed=embed, cutoff=cutoff
+    )
 
 
 def found(result: SearchResult) -> list[str]:
@@ -62,7 +64,12 @@ async def test_what_only_its_vector_finds_is_relevant_where_that_is_near(
         return vector_of("tide moon")
 
     result = await search(
-        documents.find, "sea", Scope(TENANT), model=MODEL, embed=embed, cutoff=Cutoff(similarity=NEAR)
+        documents.find,
+        "sea",
+        Scope(TENANT),
+        model=MODEL,
+        embed=embed,
+        cutoff=Cutoff(similarity=NEAR),
     )
     assert found(result) == ["the"]
 
