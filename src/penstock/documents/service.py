@@ -28,6 +28,7 @@ from penstock.engine.context import JobContext
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import (
     DocumentNotFound,
+    PenstockError,
     ValidationError,
     WaitTimeout,
 )
@@ -47,6 +48,8 @@ from penstock.text.normalize import storable
 
 LOOK_SECONDS = 1.0
 """Polling interval of waits: not every change is in the log."""
+REASON_LIMIT = 500
+"""Characters of an error as people are told it."""
 NOT_LOOKED_FOR = "personal data is not searched for: it is masked in every document"
 
 _WORD = re.compile(r"\w")
@@ -209,6 +212,14 @@ class Documents(DocumentAcceptor):
         return await self._tools.masked(
             lambda: [mask(storable(text)).text for text in texts], size_of(*texts)
         )
+
+    async def masked_reason(self, error: BaseException) -> str:
+        """Format an error for people, masked."""
+        said = str(error) or type(error).__name__
+        if not isinstance(error, PenstockError):
+            said = f"{type(error).__name__}: {said}"
+        (masked,) = await self.mask([said])
+        return masked[:REASON_LIMIT]
 
     def masked(self, text: str) -> str:
         """Mask a text about documents, to show or log it."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.responses import Response
 
 from penstock.answers.event_text import cited_evidence, in_words
@@ -17,7 +17,7 @@ from penstock.answers.service import LEAST_SECONDS, QUESTION_LIMIT
 from penstock.api.tenant_view import TenantView
 from penstock.model.answer import Answer, AnswerState, Citation
 from penstock.server.actions import acting, named
-from penstock.server.dashboard.filters import in_path, visible
+from penstock.server.dashboard.filters import highlighted, in_path
 from penstock.server.dashboard.live import live, screen
 from penstock.server.dashboard.page_route import Refused, empty, number, router, told, typed
 from penstock.server.dashboard.pages import Flash, confirm, page, paging, redirect
@@ -27,6 +27,7 @@ from penstock.server.problems import Problem
 
 PASSAGE = "passage-"
 """Prefix of the ids of passages on a page; the number follows."""
+UNCITED = Markup('<span class="uncited">{}</span>')
 
 
 class AnswerLog:
@@ -65,20 +66,13 @@ def with_links(
 ) -> Markup:
     """Link citations to their passages, and mark sentences without one. No citation is inside such
     a sentence."""
-    marks = [(one.start, one.end, one.number) for one in citations]
-    marks += [(start, end, 0) for start, end in unsupported]
-    parts, done = [], 0
-    for start, end, passage in sorted(marks):
-        parts.append(escape(visible(text[done:start])))
-        within = escape(visible(text[start:end]))
-        if passage:
-            link = Markup('<a class="cite" href="#{}{}">{}</a>')
-            parts.append(link.format(PASSAGE, passage, within))
-        else:
-            parts.append(Markup('<span class="uncited">{}</span>').format(within))
-        done = end
-    parts.append(escape(visible(text[done:])))
-    return Markup("").join(parts)
+    marks = [(one.start, one.end, _link(one.number)) for one in citations]
+    marks += [(start, end, UNCITED) for start, end in unsupported]
+    return highlighted(text, sorted(marks))
+
+
+def _link(passage: int) -> Markup:
+    return Markup(f'<a class="cite" href="#{PASSAGE}{passage}">{{}}</a>')  # noqa: S704 (a number)
 
 
 routes = router()
