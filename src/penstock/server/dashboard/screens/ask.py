@@ -18,11 +18,11 @@ from penstock.api.tenant_view import TenantView
 from penstock.model.answer import Answer, AnswerState, Citation
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import highlighted, in_path
-from penstock.server.dashboard.live import live, screen
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import Refused, empty, number, router, told, typed
-from penstock.server.dashboard.pages import Flash, confirm, page, paging, redirect
+from penstock.server.dashboard.pages import Flash, confirm, paging, redirect
 from penstock.server.dashboard.session import Reading, Writing, read_form
-from penstock.server.dependencies import CallerView
+from penstock.server.dependencies import Before, CallerView
 from penstock.server.problems import Problem
 
 PASSAGE = "passage-"
@@ -81,11 +81,11 @@ PAGE = 20
 FIELDS = ("question", "sources", "collections", "seconds")
 LIMITS = {"question": QUESTION_LIMIT, "least": LEAST_SECONDS, "most": MAX_SECONDS}
 
-Before = Annotated[str | None, Query(max_length=64)]
 Prefilled = Annotated[str, Query(max_length=QUESTION_LIMIT)]
 
 
 @routes.get("/ask")
+@routes.get("/live/ask")
 async def ask(
     request: Request, visit: Reading, before: Before = None, question: Prefilled = ""
 ) -> Response:
@@ -99,15 +99,8 @@ async def _form(
     wrong: Problem | None,
     before: str | None = None,
 ) -> Response:
-    status = 200 if wrong is None else wrong.status
-    asked = await _asked(visit, before)
-    shown = {"typed": fields, "wrong": wrong, "limits": LIMITS}
-    return page(request, "ask.html", status, title="Ask", **shown, **asked)
-
-
-@routes.get("/live/ask")
-async def asked_live(request: Request, visit: Reading, before: Before = None) -> Response:
-    return live(request, "parts/ask.html", lambda: _asked(visit, before))
+    look = partial(_asked, visit, before)
+    return await screen(request, "ask.html", "Ask", look, wrong, typed=fields, limits=LIMITS)
 
 
 async def _asked(visit: CallerView, before: str | None) -> dict[str, Any]:

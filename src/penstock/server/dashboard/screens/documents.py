@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -13,9 +14,9 @@ from penstock.model.document import Document, DocumentState
 from penstock.server.answer_json import reply
 from penstock.server.bodies import require
 from penstock.server.dashboard.filters import at_document
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import Refused, empty, router, told, typed, wants_json
-from penstock.server.dashboard.pages import Flash, page, redirect
+from penstock.server.dashboard.pages import Flash, redirect
 from penstock.server.dashboard.screens.document import shown_of
 from penstock.server.dashboard.session import FORM, Form, Reading, Writing, read_form
 from penstock.server.dependencies import CallerView
@@ -69,6 +70,7 @@ JobSelector = Annotated[DocumentSelection, Depends()]
 
 
 @routes.get("/documents")
+@routes.get("/live/documents")
 async def documents(request: Request, visit: Reading, wanted: JobSelector) -> Response:
     fields = empty(*FIELDS, collection=wanted.collection or "default")
     return await _screen(request, visit, wanted, fields, None)
@@ -93,23 +95,17 @@ async def _screen(
         "files": state.config.upload_files,
         "all": state.config.upload_bytes,
     }
-    return page(
+    return await screen(
         request,
         "documents.html",
-        200 if wrong is None else wrong.status,
-        title="Documents",
+        "Documents",
+        partial(_list, visit, wanted),
+        wrong,
         typed=fields,
-        wrong=wrong,
         limits=limits,
         accepted=accepted(settings.scans),
         states=list(DocumentState),
-        **await _list(visit, wanted),
     )
-
-
-@routes.get("/live/documents")
-async def documents_live(request: Request, visit: Reading, wanted: JobSelector) -> Response:
-    return live(request, "parts/documents.html", lambda: _list(visit, wanted))
 
 
 async def _list(visit: CallerView, wanted: DocumentSelection) -> dict[str, Any]:

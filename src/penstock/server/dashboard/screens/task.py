@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request
@@ -11,7 +12,7 @@ from penstock.model.job import Priority
 from penstock.research.service import MAX_LISTED, MAX_QUERIES, MAX_RESULTS, Format
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import duration, in_path
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import Refused, router, told, typed, whole_number
 from penstock.server.dashboard.pages import Flash, confirm, page, redirect
 from penstock.server.dashboard.session import Reading, Writing, read_form
@@ -63,6 +64,7 @@ def providers_of(
 
 
 @routes.get("/research/{task_id:name}")
+@routes.get("/live/research/{task_id:name}")
 async def task(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
     providers = list(visit.research.providers)
     fields = {"queries": "", "max_results": str(RESULTS), "priority": "medium"}
@@ -78,27 +80,19 @@ async def _screen(
     wrong: Problem | None,
     first: int = 0,
 ) -> Response:
-    return page(
+    return await screen(
         request,
         "task.html",
-        200 if wrong is None else wrong.status,
-        title="Research task",
+        "Research task",
+        partial(_seen, visit, task_id, first),
+        wrong,
         typed=fields,
         chosen=chosen,
-        wrong=wrong,
         providers=visit.research.known,
         priorities=[(one.name.lower(), one.name.lower()) for one in sorted(Priority)],
         limits={"queries": MAX_QUERIES, "results": MAX_RESULTS},
         formats=FORMATS,
-        **await _seen(visit, task_id, first),
     )
-
-
-@routes.get("/live/research/{task_id:name}")
-async def task_live(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
-    await visit.task(task_id, limit=0)  # 404 before the stream begins
-
-    return live(request, "parts/task.html", lambda: _seen(visit, task_id, first))
 
 
 async def _seen(visit: CallerView, task_id: str, first: int) -> dict[str, Any]:
