@@ -238,9 +238,6 @@ async def _searchable(request: Request, tenant_view: TenantView, accepted: Docum
     return reply(Upserted(done, None))
 
 
-routes = APIRouter(tags=["documents"])
-
-
 @routes.post("/v1/search", **spec(SearchResult, 200, Question))
 async def search(request: Request, tenant_view: ReadAccess) -> Response:
     """Search for the passages that best answer a question. While the embedder is unreachable,
