@@ -216,7 +216,7 @@ async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
         assert mill.generation == accepted["generation"]
         assert len(await app.jobs(kind=PARSE)) == 1
         await app.drain(60)
-    assert place.names() == shelf.blobs() == [], "once it is found, the file is not needed"
+    assert (place.names(), shelf.blobs()) == ([], []), "once it is found, the file is not needed"
 
 
 async def test_a_message_of_an_upload_that_was_replaced_begins_nothing(
