@@ -233,10 +233,12 @@ def _own_clock() -> AbstractContextManager[None]:
 
 
 def _records_not_read() -> AbstractContextManager[None]:
-    async def none(self: SqlQueue, job_id: str) -> list[Any]:
-        return []
+    steps = SqlQueue.steps
 
-    return replaced((SqlQueue, "steps", none))
+    async def only_receipts(self: SqlQueue, job_id: str) -> list[Any]:
+        return [row for row in await steps(self, job_id) if row.details is not None]
+
+    return replaced((SqlQueue, "steps", only_receipts))
 
 
 def _leaves_with_its_jobs() -> AbstractContextManager[None]:
