@@ -23,7 +23,7 @@ Place = asyncio.Future[None]
 
 
 class StartSlack:
-    """How late the starts of this process may be in lanes that space them.
+    """The time by which starts of this process may be late in lanes that space them.
 
     A late start is void, as it would crowd the next one. On a machine that has more to do than it
     can, every start may be late, and nothing would ever be started. So a process that has missed
