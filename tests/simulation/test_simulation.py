@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +228,37 @@ def test_receipts_that_are_not_taken_are_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(RunReceipts, "take", lambda *_: None)
     with pytest.raises(SimulationFailed, match="asks again for what it has a receipt of"):
         simulate(_asking(), _ask, seeds=40, respond=_answer)
+
+
+def test_a_timeout_counts_what_a_run_does_and_neither_sleeps_nor_waits() -> None:
+    patient = Penstock("sqlite:///simulated.db", lease_seconds=3.0, retry_base_seconds=0.1)
+
+    async def briefly() -> None:
+        await asyncio.sleep(0.5)
+
+    @patient.job("patient", timeout=2.0, max_retries=0)
+    async def wait(ctx: JobContext, beside: bool) -> None:
+        for pause in (partial(ctx.sleep, 30.0), partial(ctx.wait_for, "never", timeout=30.0)):
+            if beside:  # a step is under way, so the job is parked and keeps its run
+                await asyncio.gather(ctx.step("beside", briefly), pause())
+            else:
+                await pause()
+
+    @patient.job("busy", timeout=2.0, max_retries=0)
+    async def busy(ctx: JobContext) -> None:
+        await ctx.sleep(30.0)
+        await asyncio.sleep(3.0)
+
+    async def scenario(app: Penstock) -> None:
+        jobs = [await app.enqueue("patient", {"beside": beside}) for beside in (False, True)]
+        for job in [*jobs, await app.enqueue("busy")]:
+            await app.wait(job.id)
+
+    def check(jobs: list[Job]) -> None:
+        ends = sorted(
+            (job.kind, str(job.state), job.error and job.error.get("type")) for job in jobs
+        )
+        patiently = ("patient", "completed", None)
+        assert ends == [("busy", "failed", "JobTimeout"), patiently, patiently]
+
+    simulate(patient, scenario, seeds=5, faults=(), check=check)

@@ -88,7 +88,7 @@ class Room:
         if len(kinds) < len(self._kinds):
             later = 0
         lanes, limit, later = min(lanes, most), min(limit, most), min(later, most)
-        want = Want(limit, kinds, not claims.crashed, lanes, ordinary, later)
+        want = Want(limit, kinds, not claims.crashed, lanes, ordinary, later, claims.slack.seconds)
         return self._bounded(want, bounded) if bounded else want
 
     def asking(self, want: Want) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.engine.claims import Claims
 from penstock.engine.events import EngineEvents
+from penstock.engine.handlers import Handlers
 from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
@@ -34,7 +35,7 @@ async def room(clock: Clock) -> Room:
     claims = Claims(10, Settler(settings, events), events, clock)
     claims.likely = claims.likely_in_lanes = False
     await asyncio.sleep(0)
-    return Room(settings, {}, claims, Running(events), clock)
+    return Room(settings, Handlers({}), claims, Running(events), clock)
 
 
 async def test_job_is_claimed_once_it_is_due_although_a_trip_for_lanes_came_first(

@@ -261,12 +261,13 @@ WHERE number <> :me
 
 -- name: chores
 -- Whether queued jobs are overdue, whether cancelled ones have children left, and whether any were
--- put off at a time which is still to come; and the time.
-SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND deadline IS NOT NULL
-                                             AND deadline <= penstock.clock()),
+-- put off at a time which is still to come; and the time. The first and the last of an index, not
+-- what compares with the clock: that would be all jobs which sleep.
+SELECT coalesce((SELECT min(deadline) FROM penstock.jobs
+                 WHERE state = 'queued' AND deadline IS NOT NULL) <= penstock.clock(), false),
        EXISTS (SELECT 1 FROM penstock.cascades),
-       EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND ready = 0
-                                             AND since > penstock.clock()),
+       coalesce((SELECT max(since) FROM penstock.jobs
+                 WHERE state = 'queued' AND ready = 0) > penstock.clock(), false),
        penstock.clock()
 
 -- name: bring_forward
