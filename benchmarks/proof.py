@@ -62,7 +62,8 @@ SIMULATION = """\
 
 The engine under a virtual clock, under faults that a seed decides, judged at every commit; see
 [the guide](guide-simulation.md). Its teeth: bugs that were put back one at a time, the first
-seed that finds each, and how many of a hundred do. `python -m tests.simulation.planted_bugs 1500` looks for them, and
+seed that finds each, and how many of a hundred do.
+`python -m tests.simulation.planted_bugs 1500` looks for them, and
 [test_simulation.py](../tests/simulation/test_simulation.py) replays those seeds.
 """
 

@@ -1,7 +1,7 @@
 """Real bugs, put back one at a time: the simulation has to find each.
 
-`python -m tests.simulation.planted_bugs SEEDS` tells by which of so many seeds it first does, and by
-how many of the first hundred, and keeps that in benchmarks/simulation.json.
+`python -m tests.simulation.planted_bugs SEEDS` tells by which of so many seeds it first does, and
+by how many of the first hundred, and keeps that in benchmarks/simulation.json.
 """
 
 from __future__ import annotations
