@@ -121,6 +121,7 @@ async def test_what_is_missing_is_told_and_not_done_again(
         await app.steps(job.id)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("age", ["old", "new"])
 async def test_large_results_go_with_their_job(app: Penstock, folder: Path, age: str) -> None:
     kept = await done(app)
