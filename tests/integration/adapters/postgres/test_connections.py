@@ -29,7 +29,8 @@ async def connections(mine: Psql) -> Counter[str]:
 
 async def test_worker_process_makes_three_connections_and_a_pool_of_four() -> None:
     url = new_url()
-    app = Penstock(url, max_workers=20, lease_seconds=6.0)  # renewed every 2 s
+    lanes = {"wide": {"min_interval_seconds": 0.0, "max_parallel": 20}}
+    app = Penstock(url, max_workers=20, lease_seconds=15.0, lanes=lanes)  # renewed every 5 s
 
     @app.job("parent")
     async def parent(ctx: JobContext, children: int) -> None:
@@ -112,7 +113,7 @@ SELECT (SELECT count(*) FROM pg_prepared_statements),
 async def test_poll_only_leaves_nothing_in_a_session(made: list[Any]) -> None:
     """A pooler that gives each transaction another session must not be noticed. Without a rate no
     start is too late: a busy machine would miss one at every look."""
-    lanes = dict.fromkeys(("api", "other"), {"min_interval_seconds": 0.0})
+    lanes = {name: {"min_interval_seconds": 0.0} for name in ("api", "other")}
     app = Penstock(new_url(), poll_only=True, upkeep_seconds=0.1, lanes=lanes)
 
     @app.job("work", lane="api")
