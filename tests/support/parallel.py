@@ -4,8 +4,8 @@ Collecting takes some ten seconds, and whoever is forked inherits what was colle
 is given a file of tests at a time, and when none is left, half of what another has still to do.
 Reports come back here, so that options and reports of pytest are as ever.
 
-Tests marked `alone` come after all others, two at a time, and those of tests/chaos last. A process
-that dies fails the test it was at, and another takes its place.
+Tests marked `alone` come after all others, four at a time, and those of tests/chaos last: nearly
+all they do is wait. A process that dies fails the test it was at, and another takes its place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from _pytest.runner import runtestprotocol
 
 from tests.support import forks
 
-ALONE_AT_ONCE = 2
+ALONE_AT_ONCE = 4
+"""Each takes a sixth of a core on average: together they leave one free for whoever needs it."""
 CHAOS = Path(__file__).parents[1] / "chaos"
 LOOK_SECONDS = 2.0
 """How long the end of a worker whose pipe somebody else holds open may go unnoticed."""

@@ -1,16 +1,17 @@
 """Reads and commits Kafka messages.
 
-All calls of the consumer are made in one thread, so that none blocks the event loop; messages are
-processed on the loop, one line per partition. An offset is committed only once everything before it
-is stored or in the dead-letter topic.
+All calls of the consumer are made in one thread, so that none blocks the event loop, and the last
+in one that can be left behind; messages are processed on the loop, one line per partition. An
+offset is committed only once everything before it is stored or in the dead-letter topic.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from operator import methodcaller
@@ -46,6 +47,9 @@ HEADERS = methodcaller("headers")
 set. The interpreter notices that here (SystemError), and there only until the call is frequent."""
 REVOKE_SECONDS = 5.0
 """How long a revoked partition is kept for the message in progress: the whole group waits."""
+LEAVE_SECONDS = 10.0
+"""How long leaving the group may take. A client whose brokers are away may wait for them for ever;
+then the group notices by its session timeout."""
 
 
 class TopicReader:
@@ -254,9 +258,29 @@ class TopicReader:
         try:
             await self._call(self._commit_now, self._news(self._lines))
             self._lines.clear()
-            await self._call(self._consumer.close)
+            await self._close_consumer()
         finally:
             self._thread.shutdown(wait=False)
+
+    async def _close_consumer(self) -> None:
+        """Leave the group, in a thread of its own: the process ends although it does not return."""
+        closed: Future[None] = Future()
+        closed.set_running_or_notify_cancel()  # so that a late end finds it as it was
+
+        def close() -> None:
+            try:
+                self._consumer.close()
+            except BaseException as error:
+                closed.set_exception(error)
+            else:
+                closed.set_result(None)
+
+        threading.Thread(target=close, name="penstock-kafka-leave", daemon=True).start()
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await asyncio.wrap_future(closed)
+        except TimeoutError:
+            log.warning("Kafka did not let go of this reader within %g s", LEAVE_SECONDS)
 
 
 async def _some_time(waits: Sequence[Awaitable[Any]]) -> None:

@@ -23,6 +23,8 @@ from tests.support.gcs_server import GcsServer
 MOST = 50_000_000
 SOON = -60.0
 """As an age: also what was stored this moment is old enough."""
+PATIENCE = 100.0
+"""Seconds for an answer: the servers of the tests may have to wait for a core."""
 STORES = ("folder", "gcs", "s3")
 
 # aiohttp warns of the event loop that gcsfs would block with it: that is a thread of its own.
@@ -61,13 +63,13 @@ def place(
         case "s3":
             with s3_bucket(name) as bucket:
                 address = bucket_address(f"s3://{name}/some/where?endpoint={s3_url()}")
-                yield Place(BucketBlobs(address), bucket.names, bucket.put)
+                yield Place(BucketBlobs(address, patience=PATIENCE), bucket.names, bucket.put)
         case "gcs":
             with GcsServer() as server:
                 there = GcsBucket(server, name)
                 monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
                 address = bucket_address(f"gs://{name}/some/where")
-                yield Place(BucketBlobs(address), there.names, there.put)
+                yield Place(BucketBlobs(address, patience=PATIENCE), there.names, there.put)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -242,7 +244,9 @@ async def test_missing_bucket_is_a_clear_error_and_no_missing_blob(
     with GcsServer() as server:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
         query = f"?endpoint={s3_url()}" if scheme == "s3" else ""
-        blobs = BucketBlobs(bucket_address(f"{scheme}://nobody-made-it/where{query}"))
+        blobs = BucketBlobs(
+            bucket_address(f"{scheme}://nobody-made-it/where{query}"), patience=PATIENCE
+        )
         for asked in (put(blobs, b"x"), blobs.check(key), blobs.sweep(SOON, using())):
             with pytest.raises(StoreUnavailable, match="no bucket 'nobody-made-it'"):
                 await asked

@@ -2,15 +2,17 @@
 
 import asyncio
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError
 
 from penstock import Penstock
 from penstock.errors import IntakeError, Unavailable
+from penstock.intake import kafka
 from penstock.intake.receive import Receiver
 from penstock.intake.record import MessageRecord, MessageRefused
 from penstock.intake.run import KafkaIntake, redrive_all
@@ -329,6 +331,35 @@ def test_stop_ends_although_brokers_are_away(cluster: Cluster, cli: Cli) -> None
     finally:
         cluster.mock.clear(OFFSET_COMMIT)
         cluster.mock.up()
+
+
+async def test_stop_ends_although_the_client_never_leaves_the_group(
+    cluster: Cluster, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Kafka's client does at times when all brokers are away."""
+    monkeypatch.setattr(kafka, "LEAVE_SECONDS", 0.2)
+    topic, held, left = cluster.topic(), threading.Event(), threading.Event()
+
+    class Stuck:
+        def __init__(self, consumer: Consumer) -> None:
+            self._consumer = consumer
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._consumer, name)
+
+        def close(self) -> None:
+            held.wait()
+            self._consumer.close()
+            left.set()
+
+    async with asyncio.timeout(PATIENCE), reading(new_app(url), cluster.config(topic)) as intake:
+        monkeypatch.setattr(intake.reader, "_consumer", Stuck(intake.reader._consumer))
+        cluster.send(topic, jobs(3))
+        await until(lambda: intake.tally.stored == 3, "the jobs", PATIENCE)
+    assert cluster.committed(topic) == [3]
+    assert "did not let go" in caplog.text
+    held.set()
+    assert await asyncio.to_thread(left.wait, PATIENCE)
 
 
 def test_documents_go_to_postgres_jobs_to_redis_from_one_config_file(

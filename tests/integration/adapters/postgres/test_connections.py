@@ -29,7 +29,8 @@ async def connections(mine: Psql) -> Counter[str]:
 
 async def test_worker_process_makes_three_connections_and_a_pool_of_four() -> None:
     url = new_url()
-    app = Penstock(url, max_workers=20, lease_seconds=6.0)  # renewed every 2 s
+    lanes = {"wide": {"min_interval_seconds": 0.0, "max_parallel": 20}}
+    app = Penstock(url, max_workers=20, lease_seconds=15.0, lanes=lanes)  # renewed every 5 s
 
     @app.job("parent")
     async def parent(ctx: JobContext, children: int) -> None:

@@ -204,8 +204,8 @@ async def test_child_of_a_run_that_is_over_spoils_no_transaction() -> None:
 
 
 async def test_open_transaction_of_a_caller_holds_up_nobody_elses_enqueue() -> None:
-    url = new_url()
-    async with Penstock(url) as app, psql(url) as mine:
+    url, lanes = new_url(), {"api": {"min_interval_seconds": 0.0}}
+    async with Penstock(url, lanes=lanes) as app, psql(url) as mine:
 
         @app.job("quick", lane="api")
         async def quick(ctx: object) -> None:
