@@ -254,7 +254,7 @@ def test_a_timeout_counts_what_a_run_does_and_neither_sleeps_nor_waits() -> None
             await app.wait(job.id)
 
     def check(jobs: list[Job]) -> None:
-        ends = sorted((job.kind, str(job.state), (job.error or {}).get("type")) for job in jobs)
+        ends = sorted((job.kind, str(job.state), job.error and job.error["type"]) for job in jobs)
         patiently = ("patient", "completed", None)
         assert ends == [("busy", "failed", "JobTimeout"), patiently, patiently]
 
