@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
-from penstock.engine.enqueue_options import EnqueueOptions
-from penstock.engine.enqueuer import Enqueuer
+from penstock.engine.enqueuer import EnqueueOptions, Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
@@ -402,7 +401,7 @@ class Penstock(Operations):
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Wait until the job is completed, failed or cancelled, and return it. Raises
         WaitTimeout after `timeout` seconds."""
-        return await self._waiters.wait(job_id, timeout)
+        return await self._waiters.job(job_id, timeout)
 
     async def result(self, job_id: str, timeout: float | None = None) -> Any:
         """Wait for the job and return its result. Raises JobFailed if it failed, JobCancelled if
@@ -500,7 +499,7 @@ class Penstock(Operations):
     ) -> list[Change]:
         """Entries of the log after version `since`; waits up to `wait` seconds for the first."""
         if wait > 0:
-            await self._log_waiters.wait(tenant, log, since, wait)
+            await self._log_waiters.passed(tenant, log, since, wait)
         return await self.queue.changes(tenant, log, since, limit)
 
     async def feed(

@@ -23,10 +23,10 @@ end
 local rules = {}
 
 function rules.grant(step, at)
-  return limits.grant(some, step.wanted, at, step.ahead, step.held, nil, step.question)
+  return limits.grant(some, step.wanted, at, step.ahead, step.held, nil, step.question, step.slack)
 end
 
-function rules.starts(step, at) return limits.starts(some, step.resumes, at) end
+function rules.starts(step, at) return limits.starts(some, step.resumes, at, step.slack) end
 
 function rules.next_chance(_, at) return {limits.next_chance(some, at)} end
 

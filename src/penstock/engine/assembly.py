@@ -11,15 +11,14 @@ from penstock.engine.background import Repeated, Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import Services
 from penstock.engine.dispatcher import Dispatcher
-from penstock.engine.endings import Endings
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.listeners import CancelListener, ReadyListener
 from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.membership import Membership
+from penstock.engine.outcomes import Endings
 from penstock.engine.parking import Parking
-from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
 from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
@@ -107,7 +106,7 @@ def assemble(
     )
     waiters = JobWaiters(queue)
     parking = Parking(claims, running, watchdog, waiters)
-    requests = Requests(queue, settings, membership, settler, reports, parking)
+    requests = Requests(queue, settings, membership, settler, reports, parking, claims.slack)
     loop = asyncio.get_running_loop()
     recording = Recording(queue, settings, step_results)
     services = Services(
@@ -136,7 +135,7 @@ def assemble(
         CancelListener(queue, settings.poll_seconds, membership, claims, running, watchdog),
         Repeated("upkeep", membership.upkeep, pause),
         # Apart from the upkeep: a probe may hang for its whole time-out.
-        Repeated("probe", Prober(membership).probe_troubled, pause),
+        Repeated("probe", membership.probe_troubled, pause),
         lag,
         *(Repeated("chore", chore, CHORE_UPKEEPS * pause) for chore in chores),
     ]

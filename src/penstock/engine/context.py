@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, Unpack, cast
 from typing_extensions import TypeVar
 
 from penstock import runtime
-from penstock.engine.enqueue_options import EnqueueOptions
-from penstock.engine.enqueuer import Enqueuer, ahead
+from penstock.engine.enqueuer import EnqueueOptions, Enqueuer, ahead
 from penstock.engine.handlers import Handlers
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.parking import Parking

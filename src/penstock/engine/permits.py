@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from penstock import runtime
+from penstock.engine.claims import StartSlack
 from penstock.engine.membership import Membership
 from penstock.engine.permit_queue import PermitHolder, PermitQueue, Turn
 from penstock.engine.requests import MOMENT
@@ -38,12 +39,14 @@ class PermitBroker:
         reports: LaneReports,
         lane_config: Callable[[str], LaneConfig],
         poll_seconds: float,
+        slack: StartSlack,
     ) -> None:
         self._membership = membership
         self._settler = settler
         self.reports = reports
         self._lane_config = lane_config
         self._poll_seconds = poll_seconds
+        self._slack = slack
         self._lines: dict[tuple[str, bool, bool], PermitQueue] = {}
         self._trip: asyncio.Task[None] | None = None
         self._lag = 0.0
@@ -63,7 +66,7 @@ class PermitBroker:
             except asyncio.CancelledError:
                 self._unused(permit, turn)
                 raise
-            if now() <= permit.void_at:
+            if self._slack.in_time(permit.start_at, permit.void_at, now()):
                 return permit
             # Too late: it would crowd the next one. Take another.
             self._unused(permit, turn)
@@ -266,7 +269,8 @@ class PermitBroker:
         own = turn.own and asker.slot_lane == lane
         job = asker.number if turn.own else 0
         ref, question = new_ref(), asker.question
-        return PermitRequest(lane, ref, own, ahead, job, line.slot_only, self._lag, question)
+        slack = self._slack.seconds
+        return PermitRequest(lane, ref, own, ahead, job, line.slot_only, self._lag, question, slack)
 
     def _hear(self, line: PermitQueue, answers: list[tuple[Turn, Permit | Busy]]) -> None:
         now = self._membership.member.now()

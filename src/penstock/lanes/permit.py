@@ -40,7 +40,14 @@ def ask(
         lane.trial, lane.retry_at = None, min(retry_at, now)
     question = request.question
     starts = grant(
-        lanes, 1, now, ahead=request.patience, held=held, lead=request.lead, question=question
+        lanes,
+        1,
+        now,
+        ahead=request.patience,
+        held=held,
+        lead=request.lead,
+        slack=request.slack,
+        question=question,
     )
     lane.trial, lane.retry_at = trial, retry_at
     if not starts:
@@ -58,7 +65,7 @@ def ask(
         request.lane,
         request.ref,
         starts[0],
-        starts[0] + min(one.tolerance for one in lanes),
+        starts[0] + request.slack + min(one.tolerance for one in lanes),
         min(timeouts, default=None),
         trying,
     )

@@ -215,6 +215,8 @@ class Want(NamedTuple):
     later: int = 0
     """How many jobs without a lane it would also take when they come, until its next trip; those
     claimed now count among them. Put into the `Inbox` that `join` was given."""
+    slack: float = 0.0
+    """Seconds that starts in lanes may be late: the process has been late for others."""
 
     @property
     def looks(self) -> bool:

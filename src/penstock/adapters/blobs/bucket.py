@@ -21,7 +21,6 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +163,7 @@ class BucketBlobs:
         return [
             name[start:]
             for name, info in found.items()
-            if is_key(name[start:]) and _timestamp(info[stored_at]) < before
+            if is_key(name[start:]) and info[stored_at].timestamp() < before
         ]
 
     async def _size(self, path: str) -> int:
@@ -226,10 +225,6 @@ def _send(files: Any, path: str, content: bytes) -> Coroutine[Any, Any, Any]:
 
 def _missing() -> BlobMissing:
     return BlobMissing("the original is not there any more: upload the document again")
-
-
-def _timestamp(stored: datetime) -> float:
-    return stored.timestamp()
 
 
 def _nameless() -> io.BufferedRandom:

@@ -97,7 +97,7 @@ class _Claim:
             self._looks.append((name, now + LATER_SECONDS, None))
             return
         picked = waiting.chosen(lane, picked)[:most]
-        leases = waiting.starts(lanes, picked, now)
+        leases = waiting.starts(lanes, picked, now, self._want.slack)
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]

@@ -101,8 +101,8 @@ SELECT 1 FROM penstock.jobs WHERE seq = ANY (:seqs) AND NOT ({open_log}) LIMIT 1
 
 -- name: redrive_jobs
 UPDATE penstock.jobs
-SET state = 'queued', ready = 0, run_at = :now, attempts = 0, crashes = 0, releases = 0,
-    token = token + 1, started_at = NULL, finished_at = NULL, progress = 0, message = '',
+SET state = 'queued', ready = 0, run_at = :now, since = :now, attempts = 0, crashes = 0,
+    releases = 0, token = token + 1, started_at = NULL, finished_at = NULL, progress = 0, message = '',
     deadline = CASE WHEN deadline > :now THEN deadline END, history = {with_record}
 WHERE seq = ANY (:seqs)
 

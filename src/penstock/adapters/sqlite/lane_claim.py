@@ -34,7 +34,7 @@ def claim_in_lanes(
         if not lanes:  # it was idle for so long that it was forgotten
             store.configure(tx, [name], lane_config)
             lanes = store.with_parent(tx, name)
-        leases += _claim(tx, member, lanes, kinds, room, crashed, ordinary)
+        leases += _claim(tx, member, lanes, kinds, room, crashed, ordinary, want.slack)
         crashed = crashed and not any(lease.crashes for lease in leases)
     return leases
 
@@ -70,6 +70,7 @@ def _claim(
     room: int,
     crashed: bool,
     ordinary: int | None,
+    slack: float,
 ) -> list[Lease]:
     lane, name = lanes[0], lanes[0].name
     store.end_lost_trials(tx, lanes)
@@ -88,7 +89,7 @@ def _claim(
         store.pass_on(tx, lanes)
         return []
     picked = waiting.chosen(lane, picked)
-    leases = waiting.starts(lanes, picked[:most], tx.now)
+    leases = waiting.starts(lanes, picked[:most], tx.now, slack)
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})

@@ -36,6 +36,7 @@ LANES = ("child", "parent")
 JOBS = st.integers(1, 6)
 SECONDS = st.sampled_from([0.0, 0.01, 0.04, 0.3, 1.0, 7.5, 400.0, 50_000.0])
 QUESTION = st.booleans()
+SLACK = st.sampled_from([0.0, 0.02, 0.3])
 HELD = st.sampled_from([[], ["child"], ["parent"], ["child", "parent"]])
 REPORTS = st.none() | st.builds(
     Report,
@@ -85,7 +86,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
     match rule:
         case "grant":
             step |= {"wanted": draw(JOBS), "ahead": draw(SECONDS), "held": draw(HELD)}
-            step["question"] = draw(QUESTION)
+            step |= {"question": draw(QUESTION), "slack": draw(SLACK)}
         case "set_back":
             step["ahead"] = draw(SECONDS) - 1.0
         case "repace":
@@ -94,6 +95,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
             step["wanted"] = draw(JOBS)
         case "starts":
             step["resumes"] = draw(st.lists(st.booleans(), min_size=1, max_size=4))
+            step["slack"] = draw(SLACK)
         case "chosen":
             step["seqs"] = draw(st.lists(JOBS, min_size=1, unique=True))
         case "learn":
@@ -113,6 +115,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
                 draw(st.sampled_from([False, False, True])),
                 draw(st.sampled_from([0.0, 0.02, 3.0])),
                 draw(QUESTION),
+                draw(SLACK),
             )
             step |= {"holder": draw(st.integers(1, 2)), "held": draw(HELD), "request": request}
         case "judge":
@@ -161,12 +164,12 @@ STEPS = st.lists(a_burst() | a_step().map(lambda step: [step]), min_size=1, max_
 
 
 def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    ahead, held, question = step["ahead"], step["held"], step["question"]
-    return grant(lanes, step["wanted"], now, ahead=ahead, held=held, question=question)
+    options = {name: step[name] for name in ("ahead", "held", "question", "slack")}
+    return grant(lanes, step["wanted"], now, **options)
 
 
 def _starts(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    return limits.starts(lanes, step["resumes"], now)
+    return limits.starts(lanes, step["resumes"], now, step["slack"])
 
 
 def _next_chance(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:

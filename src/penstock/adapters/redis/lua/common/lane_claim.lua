@@ -99,7 +99,8 @@ local function claim_in(some, member, want, room, crashed, ordinary)
   for n = 1, math.min(#picked, most) do
     resumes[n] = string.find(picked[n].row.waits_lane or '', '\n', 1, true) ~= nil
   end
-  local starts = limits.starts(some, resumes, now)
+  local slack = want.slack or 0
+  local starts = limits.starts(some, resumes, now, slack)
   local tolerance, leased, names = math.huge, {}, {}
   for n, one in ipairs(some) do
     tolerance, names[n] = math.min(tolerance, one.tolerance), one.name
@@ -107,7 +108,7 @@ local function claim_in(some, member, want, room, crashed, ordinary)
   for n, start in ipairs(starts) do
     local one = picked[n]
     one.start_at = exact(start)
-    one.void_at = resumes[n] and 'inf' or exact(start + tolerance)
+    one.void_at = resumes[n] and 'inf' or exact(start + slack + tolerance)
     one.timeout = shorter(lane, one.row)
     leased[n] = one
     lanes.take_slots(names, member, tonumber(one.row.seq))

@@ -37,19 +37,20 @@ local function next_start(lanes, now, ahead, lead)
   return start
 end
 
-local function charge(lane, start)
+local function charge(lane, start, slack)
   local pace, day = lane_state.pace(lane), lane_state.day_of(lane, start)
-  if pace > 0 then lane.next_start = start + pace end
+  if pace > 0 then lane.next_start = start + slack + pace end
   lane.used_today = 1 + (lane.day == day and lane.used_today or 0)
   lane.day = day
 end
 
 -- Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent) can
--- take within `ahead` seconds; not before `lead` seconds where starts are spaced. The lanes are
--- charged for them; those named by `held` only for the rate, because the slot is held already. A
--- `question` may have the slot that jobs leave to it.
-function limits.grant(lanes, wanted, now, ahead, held, lead, question)
-  ahead, held, lead = ahead or AHEAD_SECONDS, set(held or {}), lead or 0
+-- take within `ahead` seconds; not before `lead` seconds where starts are spaced. Each may come
+-- `slack` seconds later, so the next one does too. The lanes are charged for them; those named by
+-- `held` only for the rate, because the slot is held already. A `question` may have the slot that
+-- jobs leave to it.
+function limits.grant(lanes, wanted, now, ahead, held, lead, question, slack)
+  ahead, held, lead, slack = ahead or AHEAD_SECONDS, set(held or {}), lead or 0, slack or 0
   if any(lanes, function(lane) return not lane_state.may_start(lane, now) end) then return {} end
   local most = wanted
   for _, lane in ipairs(lanes) do
@@ -62,7 +63,7 @@ function limits.grant(lanes, wanted, now, ahead, held, lead, question)
     if start == nil then break end
     starts[#starts + 1] = start
     for _, lane in ipairs(lanes) do
-      charge(lane, start)
+      charge(lane, start, slack)
       if not held[lane.name] then
         lane.in_flight = lane.in_flight + 1
         if question and lane == lanes[1] then lane.asking = lane.asking + 1 end
@@ -75,9 +76,9 @@ end
 -- Start times of the first of some jobs, of which it is told whether they resume, for as many as
 -- `lanes` can take. They have the slots for all. One that resumes was charged when it was started,
 -- and takes only its slot again.
-function limits.starts(lanes, resumes, now)
+function limits.starts(lanes, resumes, now, slack)
   if not any(resumes, function(charged) return charged end) then
-    return limits.grant(lanes, #resumes, now)
+    return limits.grant(lanes, #resumes, now, nil, nil, nil, false, slack)
   end
   local starts = {}
   for n, charged in ipairs(resumes) do
@@ -85,7 +86,7 @@ function limits.starts(lanes, resumes, now)
       for _, lane in ipairs(lanes) do lane.in_flight = lane.in_flight + 1 end
       starts[n] = now
     else
-      starts[n] = limits.grant(lanes, 1, now)[1]
+      starts[n] = limits.grant(lanes, 1, now, nil, nil, nil, false, slack)[1]
       if not starts[n] then break end
     end
   end
