@@ -70,7 +70,10 @@ class ReceiptBook:
         return dict(self._stored)
 
     def rewind(self, stored: dict[tuple[int, str], _Receipt]) -> None:
+        """A run may have made its receipts void just before, and settle only now: they stay, and
+        the next run stumbles over them once more."""
         self._stored = dict(stored)
+        self._used.clear()
 
 
 @contextmanager
