@@ -134,6 +134,9 @@ class Worker:
             if lease.lane and membership.member.now() > lease.void_at:
                 claims.hand_back(lease)
                 continue
+            if lease.refused is not None:
+                claims.refuse(lease, membership.member.now())
+                continue
             run = self._run(lease)
             running.busy += 1
             try:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.lanes.state import LaneState
+
+if TYPE_CHECKING:
+    from penstock.lanes.amounts import Booking
+    from penstock.model.amounts import Amounts
 
 AHEAD_SECONDS = 0.05
 """A start may be granted this far ahead, so that the next one is at hand when it is due."""
@@ -19,11 +24,13 @@ def grant(
     held: Collection[str] = (),
     lead: float = 0.0,
     question: bool = False,
+    booking: Booking | None = None,
 ) -> list[float]:
     """Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent)
     can take within `ahead` seconds; not before `lead` seconds where starts are spaced. The lanes
     are charged for them; those named by `held` only for the rate, because the slot is held
-    already. A `question` may have the slot that jobs leave to it."""
+    already. A `question` may have the slot that jobs leave to it. What a `booking` reserves is
+    charged for one request: it wants no more."""
     if any(not lane.may_start(now) for lane in lanes):
         return []
     needed = [lane for lane in lanes if lane.name not in held]
@@ -34,6 +41,10 @@ def grant(
     starts: list[float] = []
     while len(starts) < most:
         start = _next_start(lanes, now, ahead, lead)
+        if booking is not None and start is not None:
+            from penstock.lanes import amounts
+
+            start = amounts.book(lanes, booking, max(start, now + min(lead, ahead)), now + ahead)
         if start is None:
             break
         starts.append(start)
@@ -45,18 +56,25 @@ def grant(
     return starts
 
 
-def starts(lanes: list[LaneState], resumes: Sequence[bool], now: float) -> list[float]:
+def starts(
+    lanes: list[LaneState],
+    resumes: Sequence[bool],
+    now: float,
+    bookings: Sequence[Booking] | None = None,
+) -> list[float]:
     """Start times of the first of these jobs, for as many as `lanes` can take. They have the slots
-    for all. One that resumes was charged when it was started, and takes only its slot again."""
-    if not any(resumes):
+    for all. One that resumes was charged when it was started, and takes only its slot again; so
+    does one whose booking is refused, which is started to fail."""
+    if bookings is None and not any(resumes):
         return grant(lanes, len(resumes), now)
     found: list[float] = []
-    for charged in resumes:
-        if charged:
+    for n, charged in enumerate(resumes):
+        booking = None if bookings is None else bookings[n]
+        if charged or (booking is not None and booking.refusal is not None):
             for lane in lanes:
                 lane.in_flight += 1
             found.append(now)
-        elif start := grant(lanes, 1, now):
+        elif start := grant(lanes, 1, now, booking=booking):
             found += start
         else:
             break
@@ -93,9 +111,9 @@ def _charge(lane: LaneState, start: float) -> None:
     lane.day = day
 
 
-def next_chance(lanes: list[LaneState], now: float) -> float | None:
+def next_chance(lanes: list[LaneState], now: float, amount: Amounts | None = None) -> float | None:
     """When `lanes` could grant a job a start, as far as time decides; None: when a slot is freed
-    or a trial ends."""
+    or a trial ends. `amount` is what the next job reserves, where any of them counts that."""
     if any(is_full(lane, now) or lane.trial is not None for lane in lanes):
         return None
     at = now
@@ -107,6 +125,11 @@ def next_chance(lanes: list[LaneState], now: float) -> float | None:
             at = max(at, lane.next_start - AHEAD_SECONDS)
         if lane.left_today(now) < 1:
             at = max(at, lane.day_after(now))
+    if amount is not None:
+        from penstock.lanes import amounts
+
+        room = amounts.room(lanes, amount, at).at - AHEAD_SECONDS
+        at = max(at, min(room, now + amounts.LOOK_SECONDS))
     return at
 
 

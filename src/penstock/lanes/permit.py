@@ -7,12 +7,13 @@ several slots jobs keep one, too, and of the only one the turn after each questi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 
+from penstock.lanes.amounts import Booking, refusal, room
 from penstock.lanes.limits import grant, slots_free
 from penstock.lanes.state import QUESTIONS, LaneState
-from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import Ref
+from penstock.model.amounts import NOTHING
+from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest
 
 RESERVED_SECONDS = 10.0
 """How long after a question jobs leave a slot to the next one."""
@@ -34,17 +35,29 @@ def ask(
         return _slot_only(lanes, request, now)
     if request.rate_only:
         held = [one.name for one in lanes]
+    booking = None
+    if any(one.amounts is not None for one in lanes):
+        booking = Booking(request.ref, 0, request.amount or NOTHING)
+        if why := refusal(lanes, booking.amount):
+            return Busy(lane.name, None, why, refused=True)
     trial, retry_at = lane.trial, lane.retry_at
     if lane.name in held and (trial, lane.trial_holder) == (request.job, holder):
         # The job that makes the try may make all its requests: it is one try to its end.
         lane.trial, lane.retry_at = None, min(retry_at, now)
     question = request.question
     starts = grant(
-        lanes, 1, now, ahead=request.patience, held=held, lead=request.lead, question=question
+        lanes,
+        1,
+        now,
+        ahead=request.patience,
+        held=held,
+        lead=request.lead,
+        question=question,
+        booking=booking,
     )
     lane.trial, lane.retry_at = trial, retry_at
     if not starts:
-        busy = _why_not(lanes, held, now, question=question)
+        busy = _why_not(lanes, held, now, question=question, booking=booking)
         if question and busy == _full(lane):
             lane.asked_until = max(lane.asked_until, now + WAITING_SECONDS)
         return busy
@@ -70,19 +83,6 @@ def to_nobody(requests: Sequence[PermitRequest], now: float) -> list[Permit | Bu
     return [Busy(request.lane, now, "this process lost its membership") for request in requests]
 
 
-def still_ours(returned: Sequence[Returned], known: Container[Ref]) -> list[Returned]:
-    """What of permits that come back counts. `known` are the leases, of those they were taken
-    under, that are this member's. Of another the lane learns nothing: only the slot that the permit
-    itself took goes back, not that of the job."""
-    return [
-        one
-        if one.job <= 0 or (one.job, one.id, one.token) in known
-        else Returned(one.permit, None, 0, 0)
-        for one in returned
-        if one.permit.ref < 0 or (one.job, one.id, one.token) in known
-    ]
-
-
 def slots(lanes: list[LaneState], request: PermitRequest, held: Collection[str]) -> list[str]:
     """Where a slot is to be stored for a permit."""
     if request.rate_only:
@@ -105,7 +105,14 @@ def _slot_only(lanes: list[LaneState], request: PermitRequest, now: float) -> Pe
     return Permit(request.lane, request.ref, now)
 
 
-def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, question: bool) -> Busy:
+def _why_not(
+    lanes: list[LaneState],
+    held: Collection[str],
+    now: float,
+    *,
+    question: bool,
+    booking: Booking | None,
+) -> Busy:
     for lane in lanes:
         if lane.blocked_until > now:
             return Busy(lane.name, lane.blocked_until, lane.blocked_why or "blocked")
@@ -117,4 +124,8 @@ def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, quest
         if lane.left_today(now) < 1:
             return Busy(lane.name, lane.day_after(now), "its daily limit is used up")
     latest = max(lanes, key=lambda lane: lane.next_start)
+    if booking is not None:
+        coming = room(lanes, booking.amount, now)
+        if coming.at > max(now, latest.next_start):
+            return Busy(coming.lane, coming.at, coming.why)
     return Busy(latest.name, latest.next_start, RATE)

@@ -57,6 +57,7 @@ def control(lane: LaneState, what: LaneCommand) -> None:
         breaker.succeeded(lane)
         lane.slowdown, lane.limited, lane.next_start = 1.0, 0, 0.0
         lane.day, lane.used_today, lane.day_offset = 0, 0, 0.0
+        lane.used = None if lane.used is None else "[]"
 
 
 def why_waiting(name: str, lanes: list[LaneState], ahead: int, now: float) -> str:

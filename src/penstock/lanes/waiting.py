@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.lanes import limits
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.ports.queue import Lease
+
+if TYPE_CHECKING:
+    from penstock.lanes.amounts import Booking
+    from penstock.model.amounts import Amounts
 
 LINES_PER_CLAIM = 16
 """Lines looked at in one trip; with more, the ones that have waited longest come first."""
@@ -64,10 +69,32 @@ def within(picked: list[Picked], ordinary: int | None) -> list[Picked]:
     return kept
 
 
-def starts(lanes: list[LaneState], picked: list[Picked], now: float) -> list[Lease]:
-    """Leases of the first of them, for as many as the lanes can take now."""
-    granted = limits.starts(lanes, [one.resumes for one in picked], now)
-    return [with_permit(one, at, lanes) for one, at in zip(picked, granted, strict=False)]
+def starts(
+    lanes: list[LaneState],
+    picked: list[Picked],
+    now: float,
+    bookings: Sequence[Booking] | None = None,
+) -> list[Lease]:
+    """Leases of the first of them, for as many as the lanes can take now. `bookings` are what they
+    reserve, where the lanes count amounts."""
+    granted = limits.starts(lanes, [one.resumes for one in picked], now, bookings)
+    leases = [with_permit(one, at, lanes) for one, at in zip(picked, granted, strict=False)]
+    if bookings is None:
+        return leases
+    return [
+        lease._replace(
+            reserved=None if one.resumes else booking.amount,
+            refused=None if one.resumes else booking.refusal,
+        )
+        for lease, one, booking in zip(leases, picked, bookings, strict=False)
+    ]
+
+
+def next_amount(bookings: Sequence[Booking] | None, leases: Sequence[Lease]) -> Amounts | None:
+    """What the first of them reserves that could not start; None: that is not why."""
+    if bookings is None or len(leases) == len(bookings):
+        return None
+    return bookings[len(leases)].amount
 
 
 def with_permit(picked: Picked, start: float, lanes: list[LaneState]) -> Lease:
@@ -80,8 +107,10 @@ def with_permit(picked: Picked, start: float, lanes: list[LaneState]) -> Lease:
     return lease._replace(timeout=timeout, start_at=start, void_at=void)
 
 
-def look_again(lanes: list[LaneState], now: float) -> tuple[float | None, str | None]:
+def look_again(
+    lanes: list[LaneState], now: float, amount: Amounts | None = None
+) -> tuple[float | None, str | None]:
     """When to look at the line next, and the lane whose slot it waits for; whichever comes first,
-    where there are both."""
+    where there are both. `amount` is what the next job reserves, if that counts."""
     full = [one.name for one in lanes if one.slots_for_jobs(now) == 0 or one.trial is not None]
-    return limits.next_chance(lanes, now), full[0] if full else None
+    return limits.next_chance(lanes, now, amount), full[0] if full else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
@@ -13,6 +14,9 @@ from penstock.lanes.waiting import LATER_SECONDS, LINES_PER_CLAIM, Picked, withi
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Lease, Want
+
+if TYPE_CHECKING:
+    from penstock.lanes.amounts import Booking
 
 
 async def claim_in_lanes(
@@ -54,6 +58,7 @@ class _Claim:
         self._touched: dict[str, LaneState] = {}
         self._looks: list[tuple[str, float | None, str | None]] = []
         self._slots: list[tuple[str, int]] = []
+        self._bookings: dict[int, Booking] = {}
         self._served: dict[tuple[str, int], float] = {}
         self.leases: list[Lease] = []
 
@@ -64,10 +69,21 @@ class _Claim:
             if (most := waiting.room(lanes, self._want.lanes, now)) > 0:
                 rooms[name] = waiting.choice(lanes[0], most)
         picked = await self._pick(rooms)
+        await self._book(picked)
         for name in names:
             if len(self.leases) >= self._want.lanes:
                 return
             self._serve(family(self._states, name), picked.get(name, []))
+
+    async def _book(self, picked: dict[str, list[Picked]]) -> None:
+        """Find out what jobs reserve in lanes that count amounts."""
+        for name, some in picked.items():
+            lanes = family(self._states, name)
+            if any(one.amounts is not None for one in lanes):
+                from penstock.adapters.sql import amounts
+
+                found = await amounts.bookings(self._tx, lanes, [one.lease for one in some])
+                self._bookings.update((booking.ref, booking) for booking in found)
 
     async def _pick(self, rooms: dict[str, int]) -> dict[str, list[Picked]]:
         """The first in each line: jobs nobody else is just changing."""
@@ -97,14 +113,18 @@ class _Claim:
             self._looks.append((name, now + LATER_SECONDS, None))
             return
         picked = waiting.chosen(lane, picked)[:most]
-        leases = waiting.starts(lanes, picked, now)
+        bookings = None
+        if any(one.amounts is not None for one in lanes):
+            bookings = [self._bookings[one.lease.seq] for one in picked]
+        leases = waiting.starts(lanes, picked, now, bookings)
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]
         self._served.update({(name, one.band): one.turn for one in picked[: len(leases)]})
         self._crashed = self._crashed and not any(lease.crashes for lease in leases)
         self.leases += leases
-        self._looks.append((name, *waiting.look_again(lanes, now)))
+        amount = waiting.next_amount(bookings, leases)
+        self._looks.append((name, *waiting.look_again(lanes, now, amount)))
 
     def _ordinary(self) -> int | None:
         if self._want.ordinary is None:

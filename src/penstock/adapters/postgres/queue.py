@@ -32,7 +32,7 @@ from penstock.adapters.postgres.enqueue import (
     jobs_of,
     store,
     store_in,
-    store_with_records,
+    store_with_more,
 )
 from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
@@ -164,10 +164,10 @@ class PostgresQueue(SqlQueue):
             return []
         await self._configure({item.lane for item in items} - {NO_LANE, UNKNOWN_LANE})
         drafts: list[Job] | None = None
-        if batch.records is not None:
-            stored = await store_with_records(
-                self.database, self.pool(), batch, batch.records, items, self.weights
-            )
+        more = batch.records is not None or any(item.amount is not None for item in items)
+        if conn is None and more:
+            pool = self.pool()
+            stored = await store_with_more(self.database, pool, batch, items, self.weights)
         elif conn is None and len(items) >= MANY and not first:
             stored, drafts = await asyncio.gather(self._store(batch, items), drawn_up(batch, items))
         elif conn is None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from penstock.adapters.sql.lanes import LaneRows, States, return_attempts, wake_lane
+from penstock.adapters.sql.lanes import LaneRows, States, family, return_attempts, wake_lane
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import Returned
 from penstock.ports.queue import Ref, Settlement
+
+if TYPE_CHECKING:
+    from penstock.model.amounts import Amounts
 
 
 class Learning:
@@ -40,6 +44,10 @@ class Learning:
                     lane, self._holder, lease.seq, lease.seq, lease.token, report, self._rows.tx.now
                 )
                 faults[lease.seq] = await self._note(lane, learnt)
+            if lane.used is not None and name == lease.lane:
+                from penstock.lanes import amounts
+
+                self._pay(lane, lease.seq, lease.token, amounts.used_by(settlement))
         return verdict.judge(settlements, self._states, faults, self._rows.tx.now)
 
     async def hear(self, returned: Sequence[Returned]) -> None:
@@ -57,6 +65,17 @@ class Learning:
                     self._rows.tx.now,
                 )
                 await self._note(lane, learnt)
+                if lane.used is not None:
+                    paid = (one.job, one.token) if one.started else (one.permit.ref, 0)
+                    self._pay(lane, *paid, one.used)
+
+    def _pay(self, lane: LaneState, ref: int, token: int, used: Amounts | None) -> None:
+        """Settle what was reserved in a lane, and its parent."""
+        from penstock.lanes import amounts
+
+        lanes = family(self._states, lane.name)
+        amounts.settle(lanes, ref, token, used, self._rows.tx.now)
+        self._changed.update((one.name, one) for one in lanes)
 
     async def _note(self, lane: LaneState, learnt: verdict.Learnt) -> Fault:
         self._changed[lane.name] = lane
