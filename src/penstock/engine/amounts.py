@@ -6,12 +6,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.engine.handlers import Handler
-from penstock.errors import AmountTooLarge
+from penstock.errors import AmountTooLarge, ValidationError
 from penstock.lanes.amounts import refusal
 from penstock.lanes.state import LaneState, limits_of
 from penstock.model.amounts import Amounts
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE
+
+
+def amount_of(handler: Handler, payload: dict[str, Any]) -> str:
+    """What a job with this payload reserves, as its row keeps it. ValidationError where it cannot
+    be computed."""
+    amount, kind = handler.amount, handler.kind
+    try:
+        value = amount(payload) if callable(amount) else amount
+    except Exception as error:
+        raise ValidationError(
+            f"the amount of a {kind!r} job cannot be computed: {error!r}"
+        ) from error
+    try:
+        return Amounts.parse(value).text
+    except (ValidationError, TypeError) as error:
+        raise ValidationError(f"the amount of a {kind!r} job: {error}") from error
 
 
 def amounts_of(
@@ -26,7 +42,7 @@ def amounts_of(
     families: dict[str, list[LaneState]] = {}
     found: list[str | None] = []
     for (payload, _), lane in zip(plain, lanes, strict=True):
-        text = handler.amount_of(payload if payload is not None else {})
+        text = amount_of(handler, payload)
         if lane != NO_LANE:
             if lane not in families:
                 families[lane] = _family(lane, lane_config)

@@ -152,16 +152,10 @@ class Handler:
     def lane_of_text(self, payload: str) -> str:
         return self.lane_of(json.loads(payload))
 
-    def amount_of(self, payload: dict[str, Any]) -> str | None:
-        """What a job with this payload reserves, as its row keeps it."""
-        if self.amount is None:
-            return None
-        from penstock.model.amounts import amount_text
-
-        return amount_text(self.kind, self.amount, payload)
-
     def amount_of_text(self, payload: str) -> str:
-        return self.amount_of(json.loads(payload)) or ""
+        from penstock.engine.amounts import amount_of
+
+        return amount_of(self, json.loads(payload))
 
 
 class Handlers(Mapping[str, Handler]):

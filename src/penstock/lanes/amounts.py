@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from penstock.lanes.limits import grant
 from penstock.lanes.state import DAY, LaneState
 from penstock.model.amounts import MICRO, NOTHING, Amounts
 from penstock.model.lane import SPARE, LaneConfig
@@ -289,6 +290,24 @@ def settle(
                 use.today = [use.today[0] + less[0], use.today[1] + less[3]]
             _spend(lane, use, now, more)
         _write(lane, use)
+
+
+def starts(
+    lanes: list[LaneState], resumes: Sequence[bool], bookings: Sequence[Booking], now: float
+) -> list[float]:
+    """As `limits.starts`, for jobs that reserve amounts. One that is refused takes only its slot:
+    it is started to fail."""
+    found: list[float] = []
+    for charged, booking in zip(resumes, bookings, strict=True):
+        if charged or booking.refusal is not None:
+            for lane in lanes:
+                lane.in_flight += 1
+            found.append(now)
+        elif start := grant(lanes, 1, now, booking=booking):
+            found += start
+        else:
+            break
+    return found
 
 
 def used_by(settlement: Settlement) -> Amounts | None:

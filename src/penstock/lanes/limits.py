@@ -56,25 +56,18 @@ def grant(
     return starts
 
 
-def starts(
-    lanes: list[LaneState],
-    resumes: Sequence[bool],
-    now: float,
-    bookings: Sequence[Booking] | None = None,
-) -> list[float]:
+def starts(lanes: list[LaneState], resumes: Sequence[bool], now: float) -> list[float]:
     """Start times of the first of these jobs, for as many as `lanes` can take. They have the slots
-    for all. One that resumes was charged when it was started, and takes only its slot again; so
-    does one whose booking is refused, which is started to fail."""
-    if bookings is None and not any(resumes):
+    for all. One that resumes was charged when it was started, and takes only its slot again."""
+    if not any(resumes):
         return grant(lanes, len(resumes), now)
     found: list[float] = []
-    for n, charged in enumerate(resumes):
-        booking = None if bookings is None else bookings[n]
-        if charged or (booking is not None and booking.refusal is not None):
+    for charged in resumes:
+        if charged:
             for lane in lanes:
                 lane.in_flight += 1
             found.append(now)
-        elif start := grant(lanes, 1, now, booking=booking):
+        elif start := grant(lanes, 1, now):
             found += start
         else:
             break

@@ -7,13 +7,14 @@ several slots jobs keep one, too, and of the only one the turn after each questi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 
 from penstock.lanes.amounts import Booking, refusal, room
 from penstock.lanes.limits import grant, slots_free
 from penstock.lanes.state import QUESTIONS, LaneState
 from penstock.model.amounts import NOTHING
-from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest
+from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import Ref
 
 RESERVED_SECONDS = 10.0
 """How long after a question jobs leave a slot to the next one."""
@@ -81,6 +82,19 @@ def to_nobody(requests: Sequence[PermitRequest], now: float) -> list[Permit | Bu
     """The answers to a process that lost its membership: a slot taken now would belong to nobody,
     and never be given back."""
     return [Busy(request.lane, now, "this process lost its membership") for request in requests]
+
+
+def still_ours(returned: Sequence[Returned], known: Container[Ref]) -> list[Returned]:
+    """What of permits that come back counts. `known` are the leases, of those they were taken
+    under, that are this member's. Of another the lane learns nothing: only the slot that the permit
+    itself took goes back, not that of the job."""
+    return [
+        one
+        if one.job <= 0 or (one.job, one.id, one.token) in known
+        else Returned(one.permit, None, 0, 0, used=one.used)
+        for one in returned
+        if one.permit.ref < 0 or (one.job, one.id, one.token) in known
+    ]
 
 
 def slots(lanes: list[LaneState], request: PermitRequest, held: Collection[str]) -> list[str]:

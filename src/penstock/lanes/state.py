@@ -144,10 +144,8 @@ CONFIGURED = frozenset(
     }
 )
 """What nothing that happens in a lane changes."""
-USED = "used"
-"""What is written only where it is not None."""
-TOUCHED = "touched_at"
-"""What every write of a row sets to its own time."""
+APART = ("touched_at", "used")
+"""What every write of a row sets to its own time, and what is written only where it is not None."""
 COUNTED = frozenset({"in_flight", "asking"})
 """What is counted, and so not stored."""
 QUESTIONS = "?"

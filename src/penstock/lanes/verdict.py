@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.lanes import breaker
 from penstock.lanes.breaker import FailureVerdict, Fault, Spared
 from penstock.lanes.state import LaneState
-from penstock.ports.lanes import News, Report, Returned
+from penstock.ports.lanes import News, Report
 from penstock.ports.queue import Outcome, Ref, Settlement
 
 _FAILURES = (Outcome.RETRY, Outcome.FAILED)
@@ -106,16 +106,3 @@ def _verdict(settlement: Settlement, lane: LaneState, fault: Fault, now: float) 
         later = min(max(lane.retry_at, lane.blocked_until, now), now + MAX_SECONDS)
     waits_lane = lane.name if later else None
     return settlement._replace(outcome=Outcome.HANDED_BACK, run_at=later, waits_lane=waits_lane)
-
-
-def still_ours(returned: Sequence[Returned], known: Container[Ref]) -> list[Returned]:
-    """What of permits that come back counts. `known` are the leases, of those they were taken
-    under, that are this member's. Of another the lane learns nothing: only the slot that the permit
-    itself took goes back, not that of the job."""
-    return [
-        one
-        if one.job <= 0 or (one.job, one.id, one.token) in known
-        else Returned(one.permit, None, 0, 0, used=one.used)
-        for one in returned
-        if one.permit.ref < 0 or (one.job, one.id, one.token) in known
-    ]

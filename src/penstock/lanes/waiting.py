@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +12,6 @@ from penstock.model.job import Priority
 from penstock.ports.queue import Lease
 
 if TYPE_CHECKING:
-    from penstock.lanes.amounts import Booking
     from penstock.model.amounts import Amounts
 
 LINES_PER_CLAIM = 16
@@ -69,32 +67,10 @@ def within(picked: list[Picked], ordinary: int | None) -> list[Picked]:
     return kept
 
 
-def starts(
-    lanes: list[LaneState],
-    picked: list[Picked],
-    now: float,
-    bookings: Sequence[Booking] | None = None,
-) -> list[Lease]:
-    """Leases of the first of them, for as many as the lanes can take now. `bookings` are what they
-    reserve, where the lanes count amounts."""
-    granted = limits.starts(lanes, [one.resumes for one in picked], now, bookings)
-    leases = [with_permit(one, at, lanes) for one, at in zip(picked, granted, strict=False)]
-    if bookings is None:
-        return leases
-    return [
-        lease._replace(
-            reserved=None if one.resumes else booking.amount,
-            refused=None if one.resumes else booking.refusal,
-        )
-        for lease, one, booking in zip(leases, picked, bookings, strict=False)
-    ]
-
-
-def next_amount(bookings: Sequence[Booking] | None, leases: Sequence[Lease]) -> Amounts | None:
-    """What the first of them reserves that could not start; None: that is not why."""
-    if bookings is None or len(leases) == len(bookings):
-        return None
-    return bookings[len(leases)].amount
+def starts(lanes: list[LaneState], picked: list[Picked], now: float) -> list[Lease]:
+    """Leases of the first of them, for as many as the lanes can take now."""
+    granted = limits.starts(lanes, [one.resumes for one in picked], now)
+    return [with_permit(one, at, lanes) for one, at in zip(picked, granted, strict=False)]
 
 
 def with_permit(picked: Picked, start: float, lanes: list[LaneState]) -> Lease:

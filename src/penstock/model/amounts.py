@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from penstock.errors import ValidationError
@@ -81,23 +81,6 @@ class Amounts(NamedTuple):
 
 
 NOTHING = Amounts()
-
-
-def amount_text(
-    kind: str, amount: AmountValue | Callable[[dict[str, Any]], AmountValue], payload: Any
-) -> str:
-    """What a job of this kind with this payload reserves, as its row keeps it. ValidationError
-    where it cannot be computed."""
-    try:
-        value = amount(payload) if callable(amount) else amount
-    except Exception as error:
-        raise ValidationError(
-            f"the amount of a {kind!r} job cannot be computed: {error!r}"
-        ) from error
-    try:
-        return Amounts.parse(value).text
-    except (ValidationError, TypeError) as error:
-        raise ValidationError(f"the amount of a {kind!r} job: {error}") from error
 
 
 def _check(name: str, value: Any) -> None:

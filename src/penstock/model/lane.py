@@ -153,10 +153,7 @@ PROFILES = "profiles"
 _SWITCHES = ("credentials", "assumed")
 _TEXTS = ("health_url", "parent")
 _CHOICES = {"window": ("sliding", "bucket"), "oversized": ("refuse", "alone")}
-_NEEDED = (
-    *("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds", "credentials"),
-    *_CHOICES,
-)
+_NEEDED = ("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds", *_SWITCHES, *_CHOICES)
 _WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day", "tokens_per_day")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
@@ -14,9 +13,6 @@ from penstock.lanes.waiting import LATER_SECONDS, LINES_PER_CLAIM, Picked, withi
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Lease, Want
-
-if TYPE_CHECKING:
-    from penstock.lanes.amounts import Booking
 
 
 async def claim_in_lanes(
@@ -58,7 +54,7 @@ class _Claim:
         self._touched: dict[str, LaneState] = {}
         self._looks: list[tuple[str, float | None, str | None]] = []
         self._slots: list[tuple[str, int]] = []
-        self._bookings: dict[int, Booking] = {}
+        self._amounts: dict[int, str] = {}
         self._served: dict[tuple[str, int], float] = {}
         self.leases: list[Lease] = []
 
@@ -82,8 +78,7 @@ class _Claim:
             if any(one.amounts is not None for one in lanes):
                 from penstock.adapters.sql import amounts
 
-                found = await amounts.bookings(self._tx, lanes, [one.lease for one in some])
-                self._bookings.update((booking.ref, booking) for booking in found)
+                self._amounts |= await amounts.read(self._tx, some)
 
     async def _pick(self, rooms: dict[str, int]) -> dict[str, list[Picked]]:
         """The first in each line: jobs nobody else is just changing."""
@@ -113,18 +108,19 @@ class _Claim:
             self._looks.append((name, now + LATER_SECONDS, None))
             return
         picked = waiting.chosen(lane, picked)[:most]
-        bookings = None
         if any(one.amounts is not None for one in lanes):
-            bookings = [self._bookings[one.lease.seq] for one in picked]
-        leases = waiting.starts(lanes, picked, now, bookings)
+            from penstock.adapters.sql import amounts
+
+            leases, waits_for = amounts.claimed(lanes, picked, self._amounts, now)
+        else:
+            leases, waits_for = waiting.starts(lanes, picked, now), None
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]
         self._served.update({(name, one.band): one.turn for one in picked[: len(leases)]})
         self._crashed = self._crashed and not any(lease.crashes for lease in leases)
         self.leases += leases
-        amount = waiting.next_amount(bookings, leases)
-        self._looks.append((name, *waiting.look_again(lanes, now, amount)))
+        self._looks.append((name, *waiting.look_again(lanes, now, waits_for)))
 
     def _ordinary(self) -> int | None:
         if self._want.ordinary is None:

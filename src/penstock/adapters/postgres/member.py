@@ -28,8 +28,8 @@ from penstock.adapters.sql import changes, permits
 from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sql.takeover import STOPPED, sweep_files
-from penstock.lanes.permit import to_nobody
-from penstock.lanes.verdict import lane_of, still_ours
+from penstock.lanes.permit import still_ours, to_nobody
+from penstock.lanes.verdict import lane_of
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (
     Exchange,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from penstock.adapters.sql.lanes import LaneRows, States, family, return_attempts, wake_lane
 from penstock.lanes import verdict
@@ -11,9 +10,6 @@ from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import Returned
 from penstock.ports.queue import Ref, Settlement
-
-if TYPE_CHECKING:
-    from penstock.model.amounts import Amounts
 
 
 class Learning:
@@ -45,9 +41,7 @@ class Learning:
                 )
                 faults[lease.seq] = await self._note(lane, learnt)
             if lane.used is not None and name == lease.lane:
-                from penstock.lanes import amounts
-
-                self._pay(lane, lease.seq, lease.token, amounts.used_by(settlement))
+                self._pay(lane, settlement)
         return verdict.judge(settlements, self._states, faults, self._rows.tx.now)
 
     async def hear(self, returned: Sequence[Returned]) -> None:
@@ -66,15 +60,13 @@ class Learning:
                 )
                 await self._note(lane, learnt)
                 if lane.used is not None:
-                    paid = (one.job, one.token) if one.started else (one.permit.ref, 0)
-                    self._pay(lane, *paid, one.used)
+                    self._pay(lane, one)
 
-    def _pay(self, lane: LaneState, ref: int, token: int, used: Amounts | None) -> None:
-        """Settle what was reserved in a lane, and its parent."""
-        from penstock.lanes import amounts
+    def _pay(self, lane: LaneState, end: Settlement | Returned) -> None:
+        from penstock.adapters.sql import amounts
 
         lanes = family(self._states, lane.name)
-        amounts.settle(lanes, ref, token, used, self._rows.tx.now)
+        amounts.pay(lanes, end, self._rows.tx.now)
         self._changed.update((one.name, one) for one in lanes)
 
     async def _note(self, lane: LaneState, learnt: verdict.Learnt) -> Fault:

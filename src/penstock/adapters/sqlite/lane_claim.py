@@ -92,12 +92,13 @@ def _claim(
         store.pass_on(tx, lanes)
         return []
     picked = waiting.chosen(lane, picked)[:most]
-    bookings = None
     if any(one.amounts is not None for one in lanes):
         from penstock.adapters.sql import amounts
 
-        bookings = run(amounts.bookings(tx.shared, lanes, [one.lease for one in picked]))
-    leases = waiting.starts(lanes, picked, tx.now, bookings)
+        read = run(amounts.read(tx.shared, picked))
+        leases, waits_for = amounts.claimed(lanes, picked, read, tx.now)
+    else:
+        leases, waits_for = waiting.starts(lanes, picked, tx.now), None
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
@@ -107,7 +108,7 @@ def _claim(
         _serve(tx, name, picked[: len(leases)])
     for one in lanes:
         store.save(tx, one)
-    _look_again(tx, lanes, kinds, waiting.next_amount(bookings, leases))
+    _look_again(tx, lanes, kinds, waits_for)
     store.pass_on(tx, lanes)
     return leases
 
@@ -118,10 +119,7 @@ def _serve(tx: Transaction, name: str, picked: list[Picked]) -> None:
 
 
 def _look_again(
-    tx: Transaction,
-    lanes: list[LaneState],
-    kinds: Sequence[str],
-    amount: Amounts | None = None,
+    tx: Transaction, lanes: list[LaneState], kinds: Sequence[str], amount: Amounts | None = None
 ) -> None:
     """Say when the lane's lines are to be looked at next."""
     at, waits_for = waiting.look_again(lanes, tx.now, amount)

@@ -40,9 +40,11 @@ def judge(
 
 def give_back(tx: Transaction, holder: int, returned: Sequence[Returned]) -> None:
     """End permits, and let their lanes learn how the requests of jobs held here went."""
+    from penstock.lanes.permit import still_ours  # here, because many processes take no permits
+
     refs = [(one.job, one.id, one.token) for one in returned if one.job > 0]
     known = standing_leases(tx, holder, refs, ended=True) if refs else set()
-    returned = verdict.still_ours(returned, known)
+    returned = still_ours(returned, known)
     learning = _learning(tx, holder, (one.permit.lane for one in returned))
     run(learning.hear(returned))
     run(learning.save())

@@ -231,12 +231,13 @@ def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 
 
 def _starts(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    bookings = None
-    if "bookings" in step and any(lane.amounts is not None for lane in lanes):
-        bookings = [
-            Booking(*booking, amounts.refusal(lanes, booking[2])) for booking in step["bookings"]
-        ]
-    return limits.starts(lanes, step["resumes"], now, bookings)
+    if "bookings" not in step or not any(lane.amounts is not None for lane in lanes):
+        return limits.starts(lanes, step["resumes"], now)
+    bookings = [
+        Booking(ref, token, amount, amounts.refusal(lanes, amount))
+        for ref, token, amount in step["bookings"]
+    ]
+    return amounts.starts(lanes, step["resumes"], bookings, now)
 
 
 def _book(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
