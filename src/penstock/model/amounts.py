@@ -45,11 +45,9 @@ class Amounts(NamedTuple):
             _check(name, value)
         if tokens is None:
             tokens = (input_tokens or 0) + (output_tokens or 0)
-        if input_tokens is None:
-            input_tokens = max(0, tokens - (output_tokens or 0))
-        if output_tokens is None:
-            output_tokens = tokens if input_tokens == tokens else max(0, tokens - input_tokens)
-        return cls(tokens, input_tokens, output_tokens, math.ceil((cost or 0) * MICRO - 1e-6))
+        sent = max(0, tokens - (output_tokens or 0)) if input_tokens is None else input_tokens
+        said = max(0, tokens - (input_tokens or 0)) if output_tokens is None else output_tokens
+        return cls(tokens, sent, said, math.ceil((cost or 0) * MICRO - 1e-6))
 
     @classmethod
     def parse(cls, value: Any) -> Amounts:

@@ -148,6 +148,7 @@ async def store_in(
     if batch.run_at is None or batch.run_at <= at:
         async with pool.connection() as own:
             firsts = await _take_turns(database, own, batch, where, step)
+            await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
     try:
         async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was
@@ -179,16 +180,22 @@ async def store_with_more(
     items: list[NewJob],
     weights: Weights,
 ) -> Stored:
-    """Store jobs together with what they reserve, or with the records that one takes over."""
-    records = batch.records
+    """Store jobs together with what they reserve, or with the records that one takes over. Unlike
+    a caller's transaction this one is short, so it makes the lines that its jobs join."""
+    records, at, firsts = batch.records, database.clock.now(), None
     where, step = places_of(items), step_of(batch.tenant, weights)
-    async with pool.connection() as own:  # in a transaction of its own, as for any job
-        firsts = await _take_turns(database, own, batch, where, step)
+    if batch.run_at is None or batch.run_at <= at:
+        async with pool.connection() as own:  # in a transaction of its own, as for any job
+            firsts = await _take_turns(database, own, batch, where, step)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
 
     async def store(tx: Transaction) -> Stored:
         source = None if records is None else await lock_source(tx, records)
-        found = await tx.fetchval(_STORE, *lists, *_common(batch), tx.now)
+        try:
+            found = await tx.fetchval(_STORE, *lists, *_common(batch), at)
+        except asyncpg.PostgresError as error:
+            _refuse(error)
+            raise
         if amounts := _amounts(items, found):
             await tx.execute(_AMOUNTS, *amounts)
         if source is not None and records is not None and found is None:
@@ -196,7 +203,7 @@ async def store_with_more(
         tx.wake(Topic.READY)
         if batch.log is not None:
             tx.wake(Topic.FINISHED)
-        return Stored(tx.now, found)
+        return Stored(at, found)
 
     return await pool.write(store)
 
@@ -208,7 +215,6 @@ async def _take_turns(
     firsts: list[float] = await own.fetchval(
         database.sql(_TURNS), where.lanes, *of_tenant, where.counts, step
     )
-    await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
     return firsts
 
 
