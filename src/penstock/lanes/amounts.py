@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from penstock.lanes.limits import grant
+from penstock.lanes.limits import AHEAD_SECONDS, grant
 from penstock.lanes.state import DAY, LaneState
 from penstock.model.amounts import MICRO, NOTHING, Amounts
 from penstock.model.lane import SPARE, LaneConfig
@@ -30,8 +30,10 @@ PARTS = 60
 WINDOWED = 3
 """Of the figures of an amount those that windows count: tokens, input, output."""
 LOOK_SECONDS = 1.0
-"""Refunds make room sooner than time does, and tell nobody: so long is waited at most."""
-OPEN_MOST = 1000
+LEAST_LOOK = 0.05
+"""Refunds make room sooner than time does, and tell nobody: for jobs that wait it is looked again
+after a part of the window, which is taken to be at least and at most so long."""
+OPEN_MOST = 256
 """Requests under way that a lane keeps apart: of older ones what was reserved stands."""
 NONE = "[]"
 """Nothing is used."""
@@ -185,6 +187,14 @@ def room(lanes: Sequence[LaneState], amount: Amounts, at: float) -> Room:
                 if when > found.at:
                     found = Room(when, lane.name, DAY_WHY)
     return found
+
+
+def next_chance(lanes: Sequence[LaneState], amount: Amounts, at: float, now: float) -> float:
+    """When to look for room again for a job that could start at `at` if there were any."""
+    counted = [limits_in(lane.amounts) for lane in lanes if lane.amounts is not None]
+    parts = [limits.part for limits in counted if limits.interval]
+    pause = max(LEAST_LOOK, min([LOOK_SECONDS, *parts]))
+    return min(room(lanes, amount, at).at - AHEAD_SECONDS, now + pause)
 
 
 def _left(limits: Limits, use: Use, meter: int, limit: int, wanted: int, at: float) -> float:

@@ -121,8 +121,7 @@ def next_chance(lanes: list[LaneState], now: float, amount: Amounts | None = Non
     if amount is not None:
         from penstock.lanes import amounts
 
-        room = amounts.room(lanes, amount, at).at - AHEAD_SECONDS
-        at = max(at, min(room, now + amounts.LOOK_SECONDS))
+        at = max(at, amounts.next_chance(lanes, amount, at, now))
     return at
 
 

@@ -2,11 +2,13 @@
 -- {tokens, input, output, cost}; a booking {ref, token, amount, refusal}.
 
 local amounts = {
-  NONE = '[]', WINDOW_WHY = 'its tokens', DAY_WHY = 'its daily amount', LOOK_SECONDS = 1}
+  NONE = '[]', WINDOW_WHY = 'its tokens', DAY_WHY = 'its daily amount'}
 
 do
   local DAY = 86400
-  local OPEN_MOST = 1000
+  local LEAST_LOOK = 0.05
+  local LOOK_SECONDS = 1
+  local OPEN_MOST = 256
   local PARTS = 60
   local SPARE = 1.02
   local WINDOWED = 3
@@ -182,6 +184,16 @@ do
       end
     end
     return found
+  end
+
+  -- How long to wait at most before it is looked again for room for a job.
+  function amounts.pause(some)
+    local pause = LOOK_SECONDS
+    for _, lane in ipairs(some) do
+      local limits = lane.amounts and limits_in(lane.amounts)
+      if limits and limits.interval > 0 then pause = math.min(pause, limits.part) end
+    end
+    return math.max(LEAST_LOOK, pause)
   end
 
   -- Parts that have left the window of the part of this number; of a bucket they become its base.

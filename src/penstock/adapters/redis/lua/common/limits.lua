@@ -122,7 +122,7 @@ function limits.next_chance(lanes, now, amount)
   end
   if amount then
     local room = amounts.room(lanes, amount, at).at - AHEAD_SECONDS
-    at = math.max(at, math.min(room, now + amounts.LOOK_SECONDS))
+    at = math.max(at, math.min(room, now + amounts.pause(lanes)))
   end
   return at
 end
