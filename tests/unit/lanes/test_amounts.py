@@ -193,7 +193,7 @@ def test_what_is_larger_than_the_window_is_refused_or_let_through_alone() -> Non
     assert refusal([counting()], tokens(LIMIT + 1)) == (
         "1001 tokens in a window are more than lane lane has, 1000"
     )
-    keys = {"tokens_per_interval": LIMIT, "interval_seconds": WINDOW}
+    keys: dict[str, Any] = {"tokens_per_interval": LIMIT, "interval_seconds": WINDOW}
     for window in ("sliding", "bucket"):
         lane = counting(**keys, window=window, oversized="alone")
         book([lane], -1, tokens(10), NOON)
