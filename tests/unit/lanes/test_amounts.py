@@ -335,3 +335,13 @@ def test_bill_of_an_answer_without_usage_is_open() -> None:
     bill.told(Usage())
     assert bill.spent is None
     assert amounts.used_now(lane_state(), NOON) == NOTHING
+
+
+def test_bucket_leaves_room_for_a_request_that_is_late() -> None:
+    lane = counting(tokens_per_interval=LIMIT, interval_seconds=WINDOW, window="bucket")
+    most = LIMIT * 98 // 100
+    assert refusal([lane], tokens(most + 1)) is not None
+    assert book([lane], -1, tokens(most), NOON) == NOON
+    at = room([lane], tokens(500), NOON + 4).at
+    late = Asked(NOON + WINDOW * (SPARE - 1), most)
+    assert refills_enough([late, Asked(at, 500)], WINDOW, LIMIT)
