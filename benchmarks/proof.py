@@ -62,7 +62,7 @@ SIMULATION = """\
 
 The engine under a virtual clock, under faults that a seed decides, judged at every commit; see
 [the guide](guide-simulation.md). Its teeth: bugs that were put back one at a time, and the first
-seed that finds each. `python -m tests.simulation.planted_bugs 400` looks for them, and
+seed that finds each. `python -m tests.simulation.planted_bugs 1500` looks for them, and
 [test_simulation.py](../tests/simulation/test_simulation.py) replays those seeds.
 """
 

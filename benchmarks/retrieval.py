@@ -26,19 +26,24 @@ from rich.table import Table
 from benchmarks.report import AtLeast, Better, Figure, Result
 from benchmarks.sizes import Sizes
 from penstock.adapters.models.offline_embedder import OfflineEmbedder
+from penstock.retrieval import stop_words
 from penstock.retrieval.fusion import DEPTH, RankedHit, fuse
 from penstock.retrieval.query import WeighedQuery, match_expression, query_terms, weigh
-from penstock.retrieval.search import Cutoff, relevant
+from penstock.retrieval.relevance import Cutoff, relevant
 from penstock.retrieval.terms import FTS5_TOKENIZER, index_terms, script
 
 DATA = Path(__file__).parent / "data" / "retrieval"
 UNANSWERED = {
+    "foreign to all documents": "unanswered.foreign.txt",
     "off the subject": "unanswered.off.txt",
     "near the subject": "unanswered.near.txt",
     "of both kinds, seen before": "unanswered.txt",
 }
 """Files of questions, a line each, to which no document of ours has an answer. Near the subject:
-there is a document about what they ask about, but it does not say what they ask."""
+there is a document about what they ask about, but it does not say what they ask. Foreign: there is
+none about anything like it."""
+OTHER_LANGUAGE = "other_language.jsonl"
+"""Questions in German, French and Spanish that English documents answer."""
 LANGUAGES = {"latin": "en", "han": "ja", "hangul": "ko"}
 LOSS = 0.005
 """How much worse than the better of its parts fusion may be in nDCG@10."""
@@ -113,6 +118,7 @@ class Corpus:
         self._documents = documents
         self._terms = {document.id: set(index_terms(document.text)) for document in documents}
         self._scripts = [script(document.text) for document in documents]
+        self._languages = {one.id: stop_words.language(one.text) for one in documents}
         self._vectors = vectors
         self._matrix = vectors.of([document.text for document in documents])
         self._database = sqlite3.connect(":memory:")
@@ -152,6 +158,9 @@ class Corpus:
     def terms_of(self, id_: str) -> set[str]:
         return self._terms[id_]
 
+    def language_of(self, id_: str) -> str:
+        return self._languages[id_]
+
     def _hit(self, at: int, score: float) -> RankedHit:
         return RankedHit(self._documents[at].id, score, self._scripts[at])
 
@@ -176,7 +185,8 @@ def rrf(documents: Corpus, question: str) -> list[str]:
 def hybrid(documents: Corpus, question: str, cutoff: Cutoff | None = None) -> list[str]:
     query = documents.weigh(question)
     ranked = fuse(documents.by_words(query), documents.by_vectors(question), query, 2 * DEPTH)
-    return [hit.id for hit in relevant(ranked, query, documents.terms_of, cutoff or Cutoff())]
+    looks = documents.terms_of, documents.language_of
+    return [hit.id for hit in relevant(ranked, query, *looks, cutoff or Cutoff())]
 
 
 Search = Callable[[Corpus, str], list[str]]
@@ -287,6 +297,18 @@ def found_without_answer(name: str, vectors: Vectors, cutoff: Cutoff) -> Found:
     return Found(sum(map(bool, own)) / len(own), sum(anywhere) / len(anywhere), sum(own) / len(own))
 
 
+def found_in_another_language(vectors: Vectors, cutoff: Cutoff) -> float:
+    """nDCG@10 of questions in another language of the same script than their answers."""
+    every = next(task.documents for task in tasks(DATA) if task.name.endswith("to all"))
+    documents = Corpus([one for one in every if one.language == "en"], vectors)
+    return figures_of(
+        [
+            (hybrid(documents, line["question"], cutoff)[:10], frozenset(line["relevant"]))
+            for line in _lines(DATA / OTHER_LANGUAGE)
+        ]
+    ).ndcg
+
+
 def run(sizes: Sizes, folder: Path) -> list[Result]:
     vectors = Vectors()
     results = []
@@ -336,6 +358,13 @@ def main() -> None:
                 name, f"{found.own:.2f}", f"{found.every:.2f}", f"{found.passages:.1f}"
             )
         console.print(unanswered)
+        with_cutoff, without = (
+            found_in_another_language(vectors, cutoff) for cutoff in (Cutoff(), Cutoff(coverage=0))
+        )
+        console.print(
+            f"in German, French and Spanish, of English documents: nDCG@10 {with_cutoff:.3f}, "
+            f"without the cutoff {without:.3f}"
+        )
     vectors.close()
     console.print("nDCG@10 (R@1 R@10); drawn anew: to the target, in 95 % of draws at least")
 

@@ -8,27 +8,23 @@ from penstock.errors import RateLimited
 
 LANES = {"wiki": {"requests_per_interval": 5, "interval_seconds": 1}}  # shared by all processes
 app = Penstock("sqlite:///mill.db", lanes=LANES).use("answers")
-documents, answers = app.documents, app.answers
-calls = itertools.count()
-
-
-async def wiki(title: str) -> str:  # stands in for an API that answers every other call with 429
-    if next(calls) % 2 == 0:
-        raise RateLimited("429 Too Many Requests", retry_after=1)
-    return f"{title}: it is turned by the weight of water in its buckets."
+calls = itertools.count()  # stands in for an API that answers every other call with 429
 
 
 @app.job("fetch", lane="wiki")  # a 429 pauses the lane: no worker waits, no attempt is spent
 async def fetch(ctx: JobContext, title: str) -> None:
-    await documents.add(await wiki(title), id=title)
+    if next(calls) % 2 == 0:
+        raise RateLimited("429 Too Many Requests", retry_after=1)
+    text = f"{title}: it is turned by the weight of water in its buckets."
+    await app.documents.add(text, id=title)
 
 
 async def main() -> None:
     async with app.running():  # or in processes of their own: penstock worker MODULE:app
         await app.enqueue("fetch", {"title": "Overshot wheel"})  # stored: survives kill -9
         await app.drain(timeout=60)  # fetched, chunked, embedded, searchable
-        asked = await answers.ask("What turns an overshot wheel?")
-        print((await answers.wait(asked.id, timeout=60)).text)
+        asked = await app.answers.ask("What turns an overshot wheel?")
+        print((await app.answers.wait(asked.id, timeout=60)).text)
 
 
 if __name__ == "__main__":

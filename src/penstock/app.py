@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
-from penstock.engine.enqueue_options import EnqueueOptions
-from penstock.engine.enqueuer import Enqueuer
+from penstock.engine.enqueuer import EnqueueOptions, Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
@@ -28,12 +28,13 @@ from penstock.errors import (
 )
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
+from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.payload import encode_signal
 from penstock.model.step import Step
 from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
-from penstock.ports.steps import EVENT_NAME, shown
+from penstock.ports.steps import EVENT_NAME, StepRow, large_result, shown
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
 from penstock.wiring.settings import AppSettings
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.engine.feeds import Feeds
     from penstock.engine.job_events import JobEvents
     from penstock.engine.schedule import Periodic
+    from penstock.engine.step_results import StepResults
     from penstock.model.amounts import AmountValue
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
@@ -98,6 +100,7 @@ class Penstock(Operations):
         self._log_waiters = LogWaiters(self.queue)
         self._feeds: Feeds | None = None
         self._events: JobEvents | None = None
+        self._step_results: StepResults | None = None
         self._orchestrators: WeakSet[JobOrchestrator] = WeakSet()
         self._services: AppServices | None = None
         self._opened = 0
@@ -170,6 +173,15 @@ class Penstock(Operations):
             )
         self._services.use(*services)
         return self
+
+    @property
+    def step_results(self) -> StepResults | None:
+        """Where results of steps are kept that are too large for the queue; None: nowhere."""
+        if self._step_results is None:
+            from penstock.wiring.step_results import step_results
+
+            self._step_results = step_results(self.queue, self.config.blobs)
+        return self._step_results
 
     @property
     def feeds(self) -> Feeds:
@@ -302,6 +314,8 @@ class Penstock(Operations):
                 await self._feeds.close()
             if self._events is not None:
                 await self._events.close()
+            if self._step_results is not None:
+                await self._step_results.close()
             await self._to_close.aclose()
 
     async def enqueue(
@@ -361,7 +375,21 @@ class Penstock(Operations):
         rows = await self.queue.steps(job_id)
         if not rows:
             await self.get(job_id)
-        return [shown(row) for row in rows if row.name != EVENT_NAME]
+        return [await self._shown(job_id, row) for row in rows if row.name != EVENT_NAME]
+
+    async def _shown(self, job_id: str, row: StepRow) -> Step:
+        if large_result(row.result) is None:
+            return shown(row)
+        result = await self._large_results().read(job_id, row)
+        return replace(shown(row._replace(result=None)), result=result)
+
+    def _large_results(self) -> StepResults:
+        if self.step_results is None:
+            raise ConfigError(
+                "the results of some steps are in a blob store: set `blobs` as the worker "
+                "processes have it"
+            )
+        return self.step_results
 
     async def follow(self, job_id: str, *, after: int | None = None) -> AsyncIterator[JobEvent]:
         """`async for event in app.follow(job.id): ...`: what happens in a job, from its beginning
@@ -378,7 +406,7 @@ class Penstock(Operations):
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Wait until the job is completed, failed or cancelled, and return it. Raises
         WaitTimeout after `timeout` seconds."""
-        return await self._waiters.wait(job_id, timeout)
+        return await self._waiters.job(job_id, timeout)
 
     async def result(self, job_id: str, timeout: float | None = None) -> Any:
         """Wait for the job and return its result. Raises JobFailed if it failed, JobCancelled if
@@ -443,6 +471,11 @@ class Penstock(Operations):
             from penstock.engine.from_step import records_before
 
             records = await records_before(self.queue, old.id, from_step)
+            rows = await self.queue.steps(old.id)
+            large = [row for row in rows if large_result(row.result) is not None]
+            if large:
+                job_id = job_id or new_id()
+                await self._large_results().copy(old.id, job_id, large)
         return await self._enqueuer.rerun(old, job_id=job_id, records=records)
 
     async def stop_log(
@@ -471,7 +504,7 @@ class Penstock(Operations):
     ) -> list[Change]:
         """Entries of the log after version `since`; waits up to `wait` seconds for the first."""
         if wait > 0:
-            await self._log_waiters.wait(tenant, log, since, wait)
+            await self._log_waiters.passed(tenant, log, since, wait)
         return await self.queue.changes(tenant, log, since, limit)
 
     async def feed(
@@ -525,6 +558,7 @@ class Penstock(Operations):
             chores=() if self._services is None else self._services.chores(handlers),
             works=works,
             lifespan=None if self._lifespan is None else partial(self._lifespan, self),
+            step_results=lambda: self.step_results,
         )
         self._orchestrators.add(orchestrator)
         return orchestrator

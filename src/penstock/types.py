@@ -4,7 +4,7 @@ from penstock.answers.service import Answers
 from penstock.answers.views import AnswerView
 from penstock.documents.download import Brought
 from penstock.documents.service import Documents
-from penstock.engine.enqueue_options import EnqueueOptions
+from penstock.engine.enqueuer import EnqueueOptions
 from penstock.engine.job_lanes import JobLanes
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.ticker import PeriodicKind

@@ -22,6 +22,8 @@ from tests.support.worker_processes import Farm
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 KINDS = {"short": 0.5, "flaky": 0.15, "narrow": 0.15, "long": 0.05, "parent": 0.15}
+PATIENCE = 200.0
+"""Seconds, for what the number of jobs does not say: the machine may be busy."""
 JITTER = 0.05
 """Seconds between a start and the moment its handler notes it, on a busy machine."""
 
@@ -41,7 +43,7 @@ async def chaos(
                 for kind, count in counts.items():
                     await _enqueue(app, kind, count)
                 await terror
-                await in_the_end(app.drain, timeout=60 + jobs / 50)
+                await in_the_end(app.drain, timeout=PATIENCE + jobs / 50)
                 rows = await in_the_end(partial(_all_jobs, app), timeout=60)
                 lanes = await in_the_end(app.lane_infos, timeout=60)
         finally:

@@ -1,15 +1,45 @@
 """The queues and stores every conformance test runs against."""
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from penstock.adapters.sql.tasks import TaskStore
 from penstock.ports.queue import JobQueue, Member
+from tests.conformance import simulated
 from tests.conformance.access_support import STORES, give_place_back, new_place
-from tests.conformance.support import BACKENDS, PATIENT, Ledger
+from tests.conformance.support import PATIENT, SUITE, Ledger
 from tests.conformance.task_support import tasks_at
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"loop": simulated.new_loop}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = [one for one in items if is_simulated(one) and one.get_closest_marker("real")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [one for one in items if one not in left]
+
+
+@pytest.fixture(autouse=True)
+def _simulated(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a test of the model on its loop."""
+    with ExitStack() as entered:
+        if is_simulated(request.node):
+            entered.enter_context(simulated.simulated())
+        yield
+
+
+def is_simulated(test: pytest.Item) -> bool:
+    parameters = getattr(test, "callspec", None)
+    return parameters is not None and parameters.params.get("backend_name") == simulated.NAME
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +49,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(where, name, value)
 
 
-@pytest.fixture(params=sorted(BACKENDS))
+@pytest.fixture(params=sorted(SUITE))
 def backend_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.adapters.postgres import PostgresQueue
 from penstock.adapters.postgres.documents import PostgresDocuments
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.model.document import (
@@ -22,7 +23,7 @@ from penstock.model.document import (
     Staged,
     Upload,
 )
-from penstock.ports.documents import DocumentQuery, DocumentStore, Findings, Scope, Version
+from penstock.ports.documents import DocumentQuery, Findings, Scope, Version
 from tests.support.database_servers import postgres_url
 
 MODEL = "toy-1"

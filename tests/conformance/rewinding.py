@@ -3,24 +3,24 @@ each backend, since no port can ask for it."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import redis
 
 from penstock.model.ids import new_id
 from penstock.ports.queue import Member
-from tests.conformance.support import Ledger
-from tests.support.postgres import execute
+from tests.conformance.support import Ledger, SqlBackend
 
 
 def give_to_another_job(ledger: Ledger, job_id: str) -> str:
     """Let the row of a job (its seq, token and holder) be that of another job; its id."""
     another = new_id()
-    if ledger.backend_name in ("sqlite", "postgres"):
-        _sql(ledger, "UPDATE penstock.jobs SET id = $1 WHERE id = $2", another, job_id)
+    if isinstance(ledger.backend, SqlBackend):
+        ledger.backend.execute(
+            ledger.url, "UPDATE penstock.jobs SET id = $1 WHERE id = $2", another, job_id
+        )
         return another
     with _redis(ledger) as (server, tag):
         seq = _seq(server, tag, job_id)
@@ -33,9 +33,9 @@ def give_to_another_job(ledger: Ledger, job_id: str) -> str:
 def give_to_another_membership(ledger: Ledger, member: Member) -> None:
     """Let the number of a member be that of another process, with all that is leased to it."""
     another = new_id()
-    if ledger.backend_name in ("sqlite", "postgres"):
+    if isinstance(ledger.backend, SqlBackend):
         change = "UPDATE penstock.processes SET id = $1, life = $2 WHERE id = $3"
-        _sql(ledger, change, another, f"{another}.life", member.id)
+        ledger.backend.execute(ledger.url, change, another, f"{another}.life", member.id)
         return
     with _redis(ledger) as (server, tag):
         process = f"{tag}:process:{_number(server, tag, member)}"
@@ -44,25 +44,20 @@ def give_to_another_membership(ledger: Ledger, member: Member) -> None:
 
 def let_another_hold(ledger: Ledger, job_id: str, other: Member) -> None:
     """Let a running job be leased to `other` with the same token, as if it had claimed it first."""
-    if ledger.backend_name in ("sqlite", "postgres"):
+    if isinstance(ledger.backend, SqlBackend):
         number = "(SELECT number FROM penstock.processes WHERE id = $1)"
-        _sql(ledger, f"UPDATE penstock.jobs SET holder = {number} WHERE id = $2", other.id, job_id)
+        ledger.backend.execute(
+            ledger.url,
+            f"UPDATE penstock.jobs SET holder = {number} WHERE id = $2",
+            other.id,
+            job_id,
+        )
         return
     with _redis(ledger) as (server, tag):
         seq, number = _seq(server, tag, job_id), _number(server, tag, other)
         holder = server.hget(f"{tag}:job:{seq}", "holder")
         server.hset(f"{tag}:job:{seq}", "holder", number)
         server.smove(f"{tag}:held:{holder}", f"{tag}:held:{number}", str(seq))
-
-
-def _sql(ledger: Ledger, statement: str, *values: str) -> None:
-    if ledger.backend_name == "postgres":
-        execute(ledger.url, statement, *values)
-        return
-    path = ledger.url.removeprefix("sqlite:///")
-    statement = statement.replace("penstock.", "").replace("$", "?")
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(statement, values)
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from penstock.ports.queue import (
     Settlement,
     Want,
 )
+from tests.conformance import simulated
 from tests.support import forks
 from tests.support.database_servers import redis_url
 from tests.support.postgres import borrow_url, execute, give_back
@@ -76,6 +77,8 @@ def no_limits(name: str) -> LaneConfig:
     return LaneConfig(min_interval_seconds=0.0, max_parallel=1000)
 
 
+LAPSE = "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1"
+IDLE = "UPDATE penstock.lanes SET touched_at = touched_at - $1"
 AHEAD = (
     "UPDATE penstock.lanes SET touched_at = touched_at + $1, next_start = next_start + $1,"
     " retry_at = retry_at + $1, probed_at = probed_at + $1",
@@ -89,7 +92,7 @@ JUMP = (
     "UPDATE penstock.processes"
     " SET heartbeat_at = heartbeat_at - $1, lease_until = lease_until - $1",
     "UPDATE penstock.jobs SET run_at = run_at - $1, since = since - $1"
-    " WHERE state = 'queued' AND ready = 0",
+    " WHERE state = 'failed' OR (state = 'queued' AND ready = 0)",
 )
 
 
@@ -114,7 +117,8 @@ class Backend(Protocol):
         ...
 
     def jump(self, url: str, seconds: float) -> None:
-        """Let the clock have jumped so far since memberships were renewed and jobs put off."""
+        """Let the clock have jumped so far since memberships were renewed, and jobs put off or
+        buried."""
         ...
 
     def idle(self, url: str, seconds: float) -> None:
@@ -126,7 +130,29 @@ class Backend(Protocol):
         ...
 
 
-class SqliteBackend:
+class SqlBackend:
+    """What the tables of all SQL queues have in common."""
+
+    def lapse(self, url: str, member: str) -> None:
+        self.execute(url, LAPSE, member)
+
+    def jump(self, url: str, seconds: float) -> None:
+        for statement in JUMP:
+            self.execute(url, statement, seconds)
+
+    def idle(self, url: str, seconds: float) -> None:
+        self.execute(url, IDLE, seconds)
+
+    def ahead(self, url: str, seconds: float) -> None:
+        for statement in AHEAD:
+            self.execute(url, statement, seconds)
+
+    def execute(self, url: str, statement: str, *values: Any) -> None:
+        """Change what is stored, behind everybody's back."""
+        raise NotImplementedError
+
+
+class SqliteBackend(SqlBackend):
     """Without fsync: no test here is about a power loss."""
 
     def give_back(self, url: str) -> None:
@@ -138,27 +164,30 @@ class SqliteBackend:
     def queue(self, url: str, **options: Any) -> JobQueue:
         return SqliteQueue(url, durable=False, **options)
 
-    def lapse(self, url: str, member: str) -> None:
+    def execute(self, url: str, statement: str, *values: Any) -> None:
         path = url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("UPDATE processes SET lease_until = 1 WHERE id = ?", (member,))
+            connection.execute(for_sqlite(statement), values)
 
-    def jump(self, url: str, seconds: float) -> None:
-        path = url.removeprefix("sqlite:///")
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            for statement in JUMP:
-                connection.execute(statement.replace("penstock.", "").replace("$1", str(seconds)))
 
-    def idle(self, url: str, seconds: float) -> None:
-        path = url.removeprefix("sqlite:///")
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("UPDATE lanes SET touched_at = touched_at - ?", (seconds,))
+def for_sqlite(statement: str) -> str:
+    return statement.replace("penstock.", "").replace("$", "?")
 
-    def ahead(self, url: str, seconds: float) -> None:
-        path = url.removeprefix("sqlite:///")
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            for statement in AHEAD:
-                connection.execute(statement.replace("penstock.", "").replace("$1", str(seconds)))
+
+class SimulatedBackend(SqlBackend):
+    """The model of a server; it comes and goes with the test, see `simulated`."""
+
+    def give_back(self, url: str) -> None:
+        """Nothing is left of it."""
+
+    def url(self, folder: Path) -> str:
+        return simulated.NAME
+
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        return simulated.here().queue(**options)
+
+    def execute(self, url: str, statement: str, *values: Any) -> None:
+        simulated.here().machine.connection.execute(for_sqlite(statement), values)
 
 
 class RedisBackend:
@@ -222,7 +251,7 @@ class RedisBackend:
                         server.zincrby(key, seconds, name)
 
 
-class PostgresBackend:
+class PostgresBackend(SqlBackend):
     """A namespace of its own for each test at a time, in the server that tests share."""
 
     def url(self, folder: Path) -> str:
@@ -234,19 +263,8 @@ class PostgresBackend:
     def queue(self, url: str, **options: Any) -> JobQueue:
         return PostgresQueue(url, **options)
 
-    def lapse(self, url: str, member: str) -> None:
-        execute(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
-
-    def jump(self, url: str, seconds: float) -> None:
-        for statement in JUMP:
-            execute(url, statement, seconds)
-
-    def idle(self, url: str, seconds: float) -> None:
-        execute(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
-
-    def ahead(self, url: str, seconds: float) -> None:
-        for statement in AHEAD:
-            execute(url, statement, seconds)
+    def execute(self, url: str, statement: str, *values: Any) -> None:
+        execute(url, statement, *values)
 
 
 BACKENDS: dict[str, Backend] = {
@@ -255,7 +273,9 @@ BACKENDS: dict[str, Backend] = {
     "redis": RedisBackend("redis"),
     "valkey": RedisBackend("valkey"),
 }
-"""Every queue the suite runs against."""
+"""Every queue there is."""
+SUITE: dict[str, Backend] = {**BACKENDS, simulated.NAME: SimulatedBackend()}
+"""What the suite runs against."""
 
 
 class Ledger:
@@ -263,7 +283,7 @@ class Ledger:
 
     def __init__(self, name: str, folder: Path) -> None:
         self.backend_name = name
-        self.backend = BACKENDS[name]
+        self.backend = SUITE[name]
         self.url = self.backend.url(folder)
         self._stack = AsyncExitStack()
         self._members: list[Member] = []
@@ -468,19 +488,55 @@ async def finish_as(queue: JobQueue, member: Member, state: str, **options: Any)
     return await get(queue, job.id)
 
 
-async def doomed(ledger: Ledger, *options: str) -> asyncio.subprocess.Process:
-    """A real process that claims, starts and dies; see `doomed.py`."""
-    return await asyncio.create_subprocess_exec(
-        *forks.command("tests.conformance.doomed", ledger.backend_name, ledger.url, *options),
+class Doomed(Protocol):
+    """A worker process that is going to be killed."""
+
+    @property
+    def member(self) -> str: ...
+
+    async def kill(self) -> None: ...
+
+
+async def hold(queue: JobQueue, claims: int, starts: int, lanes: int) -> Member:
+    """Join, claim jobs (`lanes` of them in lanes) and start some."""
+    await queue.open()
+    member = await queue.join([KIND], 10, LONG)
+    wanted = want(claims - lanes)._replace(lanes=lanes)
+    leases = (await exchange(member, wanted=wanted)).leases
+    assert len(leases) == claims
+    for lease in leases[:starts]:
+        member.mark_started(lease)
+    return member
+
+
+class DoomedProcess:
+    """A real one; see `doomed.py`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, member: str) -> None:
+        self._process = process
+        self.member = member
+
+    async def kill(self) -> None:
+        await self._process.communicate(b"\n")
+        assert self._process.returncode == -signal.SIGKILL
+
+
+async def doomed(ledger: Ledger, *, claims: int = 1, starts: int = 0, lanes: int = 0) -> Doomed:
+    """A process that holds jobs; see `hold`."""
+    if ledger.backend_name == simulated.NAME:
+        queue = ledger.backend.queue(ledger.url, lane_config=no_limits)
+        return await simulated.here().doomed(hold(queue, claims, starts, lanes))
+    counts = map(str, (claims, starts, lanes))
+    process = await asyncio.create_subprocess_exec(
+        *forks.command("tests.conformance.doomed", ledger.backend_name, ledger.url, *counts),
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
+    assert process.stdout is not None
+    return DoomedProcess(process, (await process.stdout.readline()).decode().strip())
 
 
 async def dies(ledger: Ledger, *, claims: int = 1, starts: int = 0, lanes: int = 0) -> None:
-    """Let a process claim and start jobs (`lanes` of them in lanes), and be killed."""
-    counts = ("--claim", str(claims), "--start", str(starts), "--lanes", str(lanes))
-    process = await doomed(ledger, *counts)
-    await process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    """Let a process hold jobs, and be killed."""
+    await (await doomed(ledger, claims=claims, starts=starts, lanes=lanes)).kill()

@@ -42,8 +42,9 @@ SERVICES = frozenset(
     ]
 )
 """What is in these packages for the sake of others: ports, values and tables of services."""
-MAX_LINES = 14_800
-"""The aim is 12,000: this may fall and must not rise."""
+MAX_LINES = 14_690
+"""The aim is 12,000: this may fall and must not rise. Steps, receipts, signals and events came
+after the aim; what the queue, its port and the context of a job have for them is always there."""
 
 PROGRAM = """
 import asyncio, json, sys

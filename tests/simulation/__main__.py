@@ -75,13 +75,12 @@ def main(queues: list[str], first: int, end: int, *, keep: bool, resume: bool) -
             total = total.plus(counts)
             if counts.failure:
                 failures.append(counts.failure)
+                print(counts.failure, end="\n\n", flush=True)
             elif keep and not failures:  # up to the first that fails
                 kept.count(part[0], part[2])
             if sys.stderr.isatty():
                 print(f"\r{total.seeds:,} seeds", end="", file=sys.stderr)
     seconds, spent = time.monotonic() - begun, sum(os.times()[:4]) - cpu
-    for failure in failures[:3]:
-        print(failure, end="\n\n")
     print(
         f"{total.seeds:,} seeds: {total.faults:,} faults, {total.jobs:,} jobs, {total.steps:,} "
         f"callbacks in {seconds:.1f} s ({total.seeds / seconds:.0f} seeds a second, "

@@ -30,6 +30,7 @@ from penstock.engine.claims import Claims, InternalQueue
 from penstock.engine.listeners import CancelListener
 from penstock.engine.membership import Membership
 from penstock.engine.permits import PermitBroker
+from penstock.engine.receipts import RunReceipts
 from penstock.engine.room import Room
 from penstock.engine.settler import Settler
 from penstock.lanes import breaker, verdict
@@ -232,10 +233,12 @@ def _own_clock() -> AbstractContextManager[None]:
 
 
 def _records_not_read() -> AbstractContextManager[None]:
-    async def none(self: SqlQueue, job_id: str) -> list[Any]:
-        return []
+    steps = SqlQueue.steps
 
-    return replaced((SqlQueue, "steps", none))
+    async def only_receipts(self: SqlQueue, job_id: str) -> list[Any]:
+        return [row for row in await steps(self, job_id) if row.details is not None]
+
+    return replaced((SqlQueue, "steps", only_receipts))
 
 
 def _leaves_with_its_jobs() -> AbstractContextManager[None]:
@@ -294,11 +297,33 @@ def _signals_not_taken() -> AbstractContextManager[None]:
     return in_sql(("SET taken_by = :key WHERE", "SET taken_by = NULL WHERE :key <> '' AND"))
 
 
+def _woken_by_the_clock_of_before() -> AbstractContextManager[None]:
+    return in_sql(("SET run_at = :now, since = :now", "SET run_at = :now"))
+
+
+def _receipts_not_taken() -> AbstractContextManager[None]:
+    return replaced((RunReceipts, "take", nothing))
+
+
+def _void_receipts_taken() -> AbstractContextManager[None]:
+    def load(self: RunReceipts, rows: list[Any]) -> None:
+        self._known.update((row.key, row) for row in rows)
+
+    return replaced((RunReceipts, "load", load))
+
+
+def _receipts_outlive_failures() -> AbstractContextManager[None]:
+    async def make_void(self: RunReceipts, *_: Any) -> None:
+        """Leave them."""
+
+    return replaced((RunReceipts, "make_void", make_void))
+
+
 def _signals_wake_nobody() -> AbstractContextManager[None]:
     return in_sql(
         (
-            "SET run_at = :now WHERE seq = :seq AND state",
-            "SET run_at = run_at + 0 * :now WHERE seq = :seq AND state",
+            "SET run_at = :now, since = :now\nWHERE seq = :seq AND state",
+            "SET run_at = run_at + 0 * :now\nWHERE seq = :seq AND state",
         )
     )
 
@@ -344,12 +369,16 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "tenants take no turns": _first_come_first_served,
     "jobs that wait are not aged": _never_aged,
     "a step that is recorded is done again": _records_not_read,
+    "a receipt is not taken": _receipts_not_taken,
+    "a receipt that is void is taken": _void_receipts_taken,
+    "a failed attempt leaves its receipts": _receipts_outlive_failures,
     "wake-ups are not heard": _wakeups_not_heard,
     "a wake-up during a claim is lost": _wakeup_lost_under_way,
     "a 429 costs an attempt": _paid_for_429,
     "a process that has lapsed does not join again": _lapsed_for_good,
     "a signal is not marked as taken": _signals_not_taken,
     "a signal wakes nobody": _signals_wake_nobody,
+    "who is woken is put off by the clock of before": _woken_by_the_clock_of_before,
     "a job is suspended past its signal": _suspended_past_its_signal,
     "the key of a signal is ignored": _keys_of_signals_ignored,
     "a wait takes a signal of another name": _signal_of_another_name,

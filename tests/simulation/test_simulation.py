@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,10 @@ def test_without_faults_nothing_is_repeated() -> None:
 
 def test_seed_is_the_same_in_every_process() -> None:
     """The order of sets, which Python draws anew for each process, must not matter."""
+    bug = next(one for one in KEPT if one.bug == "leases are not renewed")
     program = (
         "from tests.simulation.planted_bugs import found\n"
-        "print(found('leases are not renewed', 3))\n"
+        f"print(found({bug.bug!r}, {bug.first}))\n"
         "from penstock.testing import simulate\n"
         "from tests.simulation.workload import app, check, receiver, scenario\n"
         "for server in (False, True):\n"
@@ -224,5 +226,39 @@ def test_what_was_answered_is_asked_again_only_after_a_failure(server: bool) -> 
 
 def test_receipts_that_are_not_taken_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunReceipts, "take", lambda *_: None)
-    with pytest.raises(SimulationFailed, match="was recorded, and done again"):
+    with pytest.raises(SimulationFailed, match="asks again for what it has a receipt of"):
         simulate(_asking(), _ask, seeds=40, respond=_answer)
+
+
+def test_a_timeout_counts_what_a_run_does_and_neither_sleeps_nor_waits() -> None:
+    patient = Penstock("sqlite:///simulated.db", lease_seconds=3.0, retry_base_seconds=0.1)
+
+    async def briefly() -> None:
+        await asyncio.sleep(0.5)
+
+    @patient.job("patient", timeout=2.0, max_retries=0)
+    async def wait(ctx: JobContext, beside: bool) -> None:
+        for pause in (partial(ctx.sleep, 30.0), partial(ctx.wait_for, "never", timeout=30.0)):
+            if beside:  # a step is under way, so the job is parked and keeps its run
+                await asyncio.gather(ctx.step("beside", briefly), pause())
+            else:
+                await pause()
+
+    @patient.job("busy", timeout=2.0, max_retries=0)
+    async def busy(ctx: JobContext) -> None:
+        await ctx.sleep(30.0)
+        await asyncio.sleep(3.0)
+
+    async def scenario(app: Penstock) -> None:
+        jobs = [await app.enqueue("patient", {"beside": beside}) for beside in (False, True)]
+        for job in [*jobs, await app.enqueue("busy")]:
+            await app.wait(job.id)
+
+    def check(jobs: list[Job]) -> None:
+        ends = sorted(
+            (job.kind, str(job.state), job.error and job.error.get("type")) for job in jobs
+        )
+        patiently = ("patient", "completed", None)
+        assert ends == [("busy", "failed", "JobTimeout"), patiently, patiently]
+
+    simulate(patient, scenario, seeds=5, faults=(), check=check)

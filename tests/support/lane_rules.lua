@@ -23,7 +23,7 @@ end
 local rules = {}
 
 function rules.grant(step, at)
-  return limits.grant(some, step.wanted, at, step.ahead, step.held, nil, step.question)
+  return limits.grant(some, step.wanted, at, step.ahead, step.held, nil, step.question, step.slack)
 end
 
 local function booking(of)
@@ -36,11 +36,11 @@ function rules.starts(step, at)
     bookings = {}
     for n, one in ipairs(step.bookings) do bookings[n] = booking(one) end
   end
-  return limits.starts(some, step.resumes, at, bookings)
+  return limits.starts(some, step.resumes, at, step.slack, bookings)
 end
 
 function rules.book(step, at)
-  return {amounts.book(some, booking(step.booking), at, at + step.ahead)}
+  return {amounts.book(some, booking(step.booking), at, at + step.ahead, step.slack)}
 end
 
 function rules.settle(step, at)

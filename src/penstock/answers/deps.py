@@ -10,7 +10,7 @@ from penstock.adapters.sql.answers import AnswerStore
 from penstock.answers import jobs, prompts
 from penstock.answers.jobs import Enqueue
 from penstock.documents.service import Documents
-from penstock.errors import ModelError, PenstockError
+from penstock.errors import ModelError
 from penstock.model.answer import Answer, Phase
 from penstock.model.job import Priority
 from penstock.ports.language_model import Effort, LanguageModel, Message
@@ -18,8 +18,6 @@ from penstock.ports.librarian import Librarian
 from penstock.ports.provider import ProviderContext
 from penstock.ports.queue import JobQueue
 from penstock.research.service import Research
-
-REASON_LIMIT = 500
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,11 +71,7 @@ class AnswerDeps:
 
     async def reason(self, error: BaseException) -> str:
         """Format an error for people, without internals."""
-        said = str(error) or type(error).__name__
-        if not isinstance(error, PenstockError):
-            said = f"{type(error).__name__}: {said}"
-        (masked,) = await self.masked([said])
-        return masked[:REASON_LIMIT]
+        return await self.documents.masked_reason(error)
 
 
 def with_note(notes: Sequence[str], note: str) -> tuple[str, ...]:

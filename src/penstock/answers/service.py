@@ -166,7 +166,7 @@ class Answers:
             if page:
                 since = page[-1].version
             else:
-                await self._logs.wait(tenant, log, since, left)
+                await self._logs.passed(tenant, log, since, left)
 
     async def cancel(self, answer_id: str, *, tenant: str = "default") -> Answer:
         """Cancel a question. Returns its state afterwards: it may have finished just before. Its

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.adapters.sql.answers import AnswerStore
 from penstock.answers.jobs import log_of
-from penstock.engine.waiters import SnapshotWaiters
+from penstock.engine.snapshots import SnapshotWaiters
 from penstock.errors import AnswerNotFound
 from penstock.model.answer import Answer
 from penstock.ports.queue import JobQueue

@@ -1,10 +1,11 @@
-"""Displays a job: a line in a list, or all its details."""
+"""Displays a job: a line in a list, all its details, its steps, and its events as they happen."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import (
     Looks,
@@ -13,13 +14,20 @@ from penstock.cli.output import (
     moment,
     pretty,
     print_fields,
+    print_json_line,
     print_table,
     printable,
     problem,
     say,
 )
+from penstock.model.event import JobEvent
 from penstock.model.job import Job, JobState
-from penstock.ports.steps import waits_for_signal
+from penstock.model.redact import hidden
+from penstock.model.step import Step
+from penstock.ports.steps import is_internal, is_sleep, waits_for_signal
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
 
 PRIVATE = ("payload", "result", "history", "lines")
 """Fields left out of lists: they are large, and may be confidential."""
@@ -140,3 +148,88 @@ def _print_history(job: Job) -> None:
         say("\ntraceback of the last attempt:")
         for line in trace.rstrip().split("\n"):
             say(printable(line))
+
+
+def print_steps(steps: Sequence[Step], names: Collection[str]) -> None:
+    """A table of steps in the order in which they were begun; `names` are hidden in results."""
+    say()
+    if not steps:
+        say("no steps")
+        return
+    steps = [step for step in steps if not is_internal(step)]
+    begun = min((step.started_at for step in steps), default=0.0)
+    rows = [
+        {
+            "step": printable(step.name + (f"#{step.occurrence}" if step.occurrence > 1 else "")),
+            "begun": f"+{duration(step.started_at - begun)}",
+            "took": ""
+            if step.finished_at is None
+            else duration(step.finished_at - step.started_at),
+            "tries": str(step.attempts),
+            "lane": printable(step.lane or ""),
+            "told": printable(_told(step)),
+            "result": _result(step, names),
+        }
+        for step in steps
+    ]
+    if not any(row["told"] for row in rows):
+        for row in rows:
+            del row["told"]
+    print_table(rows, Looks(right=["begun", "took", "tries"], cut=["result"]))
+
+
+def _told(step: Step) -> str:
+    """What a receipt says of its call."""
+    receipt = step.receipt
+    if receipt is None:
+        return ""
+    tokens = [
+        f"{count:,} {which}"
+        for count, which in ((receipt.tokens_in, "in"), (receipt.tokens_out, "out"))
+        if count is not None
+    ]
+    said = ["void receipt" if receipt.void else "receipt", receipt.model or ""]
+    said += [f"{' '.join(tokens)} tokens"] if tokens else []
+    said += [] if receipt.price is None else [f"price {receipt.price:g}"]
+    return ", ".join(one for one in said if one)
+
+
+def _result(step: Step, names: Collection[str]) -> str:
+    if not step.recorded:
+        return "not recorded yet"
+    if step.receipt is not None and step.receipt.too_large:
+        return "too large to be recorded"
+    if is_sleep(step):
+        return time.strftime("until %Y-%m-%d %H:%M:%S", time.localtime(step.result))
+    return printable(json.dumps(hidden(step.result, names), ensure_ascii=False))
+
+
+async def print_events(app: Penstock, job_id: str, after: int | None, *, as_json: bool) -> Job:
+    """Print the events after a position until the job ends; the job then."""
+    names = app.config.logging.hidden_names
+    async for event in app.follow(job_id, after=after):
+        if as_json:
+            print_json_line(event.as_dict())
+        else:
+            say(f"{event.position:<12} {event.kind:<8}  {_text(event, names)}".rstrip())
+    return await app.get(job_id)
+
+
+def _text(event: JobEvent, names: Collection[str]) -> str:
+    data = event.data
+    match event.kind:
+        case "emitted":
+            return _json(data, names)
+        case "step" | "receipt":
+            took = "" if data["seconds"] is None else f"  {duration(data['seconds'])}"
+            count = f"#{data['occurrence']}" if data["occurrence"] > 1 else ""
+            return printable(data["name"]) + count + took
+        case "progress":
+            return f"{data['fraction']:.0%}  {printable(data['message'])}"
+        case "end":
+            told = data["error"] or data["result"]
+            return f"{data['state']}  {'' if told is None else _json(told, names)}"
+
+
+def _json(value: Any, names: Collection[str]) -> str:
+    return printable(json.dumps(hidden(value, names), ensure_ascii=False))

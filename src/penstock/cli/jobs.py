@@ -95,8 +95,7 @@ def show_job(
     session: Session, app: Penstock, job: Job, steps: Sequence[Step] | None = None
 ) -> None:
     """Print a job, with its steps if they are given, and with secrets hidden for people."""
-    from penstock.cli.job_view import print_job
-    from penstock.cli.step_view import print_steps
+    from penstock.cli.job_view import print_job, print_steps
 
     names = app.config.logging.hidden_names
     if session.as_json:
@@ -222,7 +221,7 @@ def follow(
     These are events that it emits, steps as they are recorded, its progress and its end, a line for
     each; with --json, a line of JSON. The exit code is 1 if it failed or was cancelled.
     """
-    from penstock.cli.job_events import print_events
+    from penstock.cli.job_view import print_events
 
     with session.opened() as (app, run):
         [whole] = run(whole_ids(app, [job_id]))

@@ -40,9 +40,10 @@ class Config:
     """URL of the store for documents, research tasks, answers and API keys:
     `sqlite:///documents.db` or `postgresql://...`. Default: the queue's database."""
     blobs: str = ""
-    """Location of original files until the document is searchable: a directory,
-    `s3://bucket/prefix` or `gs://bucket/prefix`. Default: next to the SQLite file of the store.
-    With PostgreSQL there is no default; use a location that all worker processes can reach."""
+    """Location of original files until the document is searchable, and of results of steps over
+    1 MiB: a directory, `s3://bucket/prefix` or `gs://bucket/prefix`. Default: next to the SQLite
+    file of the store, or of the queue. With PostgreSQL or Redis there is no default; use a location
+    that all worker processes can reach."""
     engine: EngineConfig = setting(EngineConfig)
     documents: DocumentsConfig = setting(DocumentsConfig)
     research: ResearchConfig = setting(ResearchConfig)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.adapters.blobs.bucket import Objects
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.documents.chunk import ChunkSettings
 from penstock.documents.embed_batches import MAX_TEXTS, Embed
 from penstock.documents.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
@@ -40,7 +41,7 @@ from penstock.errors import (
 )
 from penstock.model.document import DocumentRef, DocumentState, Staged
 from penstock.ports.blobs import BlobStore
-from penstock.ports.documents import DocumentStore, Version
+from penstock.ports.documents import Version
 
 BATCH = MAX_TEXTS
 """Texts per checkpoint: at most those of one request to the embedder."""

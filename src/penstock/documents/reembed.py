@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.documents.embed_batches import Embed
 from penstock.documents.jobs import EMBEDDER_LANE, Enqueue
 from penstock.documents.pipeline import BATCH, IngestDeps, Result
 from penstock.engine.context import JobContext
-from penstock.ports.documents import DocumentStore, ServingModel
+from penstock.ports.documents import ServingModel
 
 REEMBED = "ingest.reembed"
 LATER_SECONDS = 5.0

@@ -28,6 +28,7 @@ from penstock.engine.context import JobContext
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import (
     DocumentNotFound,
+    PenstockError,
     ValidationError,
     WaitTimeout,
 )
@@ -42,11 +43,14 @@ from penstock.model.job import Priority, PriorityName
 from penstock.ports.documents import Scope, Version
 from penstock.ports.queue import JobQueue
 from penstock.retrieval.fusion import Weights
-from penstock.retrieval.search import Cutoff, SearchResult, search
+from penstock.retrieval.relevance import Cutoff
+from penstock.retrieval.search import SearchResult, search
 from penstock.text.normalize import storable
 
 LOOK_SECONDS = 1.0
 """Polling interval of waits: not every change is in the log."""
+REASON_LIMIT = 500
+"""Characters of an error as people are told it."""
 NOT_LOOKED_FOR = "personal data is not searched for: it is masked in every document"
 
 _WORD = re.compile(r"\w")
@@ -141,7 +145,7 @@ class Documents(DocumentAcceptor):
                 return SearchResult([], "hybrid", NOT_LOOKED_FOR)
             model = (await self._tools.documents.serving()).model or self._tools.model
             found = await search(
-                self._tools.documents,
+                self._tools.documents.find,
                 asked,
                 scope,
                 model=model,
@@ -210,6 +214,14 @@ class Documents(DocumentAcceptor):
             lambda: [mask(storable(text)).text for text in texts], size_of(*texts)
         )
 
+    async def masked_reason(self, error: BaseException) -> str:
+        """Format an error for people, masked."""
+        said = str(error) or type(error).__name__
+        if not isinstance(error, PenstockError):
+            said = f"{type(error).__name__}: {said}"
+        (masked,) = await self.mask([said])
+        return masked[:REASON_LIMIT]
+
     def masked(self, text: str) -> str:
         """Mask a text about documents, to show or log it."""
         return self._names.text(text)
@@ -244,7 +256,7 @@ class Documents(DocumentAcceptor):
                     document = await self._get(ref)
                     if document.state is not DocumentState.PROCESSING:
                         return document
-                    await self._logs.wait(tenant, log, seen, LOOK_SECONDS)
+                    await self._logs.passed(tenant, log, seen, LOOK_SECONDS)
         except TimeoutError:
             raise WaitTimeout(f"document {ref.id!r} was not ready after {timeout:g} s") from None
 

@@ -35,7 +35,7 @@ from penstock.model.name_masking import NamesConfig
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
-from penstock.retrieval.search import OFFLINE_FLOOR, OFFLINE_SIMILARITY, Cutoff
+from penstock.retrieval.relevance import OFFLINE_FLOOR, OFFLINE_SIMILARITY, Cutoff
 
 Register = Callable[..., Callable[[Any], Any]]
 

@@ -11,22 +11,21 @@ from penstock.engine.background import Repeated, Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import Services
 from penstock.engine.dispatcher import Dispatcher
-from penstock.engine.endings import Endings
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.listeners import CancelListener, ReadyListener
 from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.membership import Membership
+from penstock.engine.outcomes import Endings
 from penstock.engine.parking import Parking
-from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
+from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
 from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
-from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
@@ -35,6 +34,7 @@ from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 
 if TYPE_CHECKING:
+    from penstock.engine.step_results import StepResults
     from penstock.engine.ticker import Ticker
 
 CHORE_UPKEEPS = 4
@@ -73,6 +73,7 @@ def assemble(
     chores: Sequence[Chore],
     max_workers: int,
     state: Any,
+    step_results: Callable[[], StepResults | None],
 ) -> Engine:
     """Nothing is started, and the queue has not been asked for anything. `state` is what the
     lifespan has yielded."""
@@ -105,10 +106,12 @@ def assemble(
     )
     waiters = JobWaiters(queue)
     parking = Parking(claims, running, watchdog, waiters)
-    requests = Requests(queue, settings, membership, settler, reports, parking)
+    requests = Requests(queue, settings, membership, settler, reports, parking, claims.slack)
     loop = asyncio.get_running_loop()
-    steps = StepRecorder(queue, settings)
-    services = Services(settler, running, enqueuer, requests, parking, handlers, steps, loop, state)
+    recording = Recording(queue, settings, step_results)
+    services = Services(
+        settler, running, enqueuer, requests, parking, handlers, recording, loop, state
+    )
     room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(
         queue,
@@ -132,7 +135,7 @@ def assemble(
         CancelListener(queue, settings.poll_seconds, membership, claims, running, watchdog),
         Repeated("upkeep", membership.upkeep, pause),
         # Apart from the upkeep: a probe may hang for its whole time-out.
-        Repeated("probe", Prober(membership).probe_troubled, pause),
+        Repeated("probe", membership.probe_troubled, pause),
         lag,
         *(Repeated("chore", chore, CHORE_UPKEEPS * pause) for chore in chores),
     ]

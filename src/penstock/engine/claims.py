@@ -15,8 +15,35 @@ from penstock.engine.events import EngineEvents
 from penstock.engine.settler import Settler
 from penstock.ports.queue import Lease, Outcome, Ref, Settlement
 
+FIRST_SLACK = 0.02
+MAX_SLACK = 1.0
+
 Place = asyncio.Future[None]
 """A worker's place that a job wants which has waited for others; done when it has it."""
+
+
+class StartSlack:
+    """The time by which starts of this process may be late in lanes that space them.
+
+    A late start is void, as it would crowd the next one. On a machine that has more to do than it
+    can, every start may be late, and nothing would ever be started. So a process that has missed
+    two starts in a row asks for starts that may be later, for which their lanes leave room.
+    """
+
+    seconds = 0.0
+    _missed = False
+
+    def in_time(self, start_at: float, void_at: float, now: float) -> bool:
+        """Whether a start of that time may still be made."""
+        if now > void_at:
+            if self._missed:
+                self.seconds = min(MAX_SLACK, max(FIRST_SLACK, 2 * self.seconds))
+            self._missed = True
+            return False
+        self._missed = False
+        if now - start_at < self.seconds / 2:
+            self.seconds = self.seconds / 2 if self.seconds > FIRST_SLACK else 0.0
+        return True
 
 
 class InternalQueue(asyncio.Queue[Lease | Place]):
@@ -94,6 +121,7 @@ class Claims:
         """The newest lease of each job (by id) here, until the queue has answered for its end."""
         self.crashed: set[Ref] = set()
         """Jobs here with a crash on their record; at most one, and those back from waiting."""
+        self.slack = StartSlack()
         self.in_lanes: set[Ref] = set()
         """Jobs here that hold a permit: about to start, or running."""
         self.dropped: set[int] = set()

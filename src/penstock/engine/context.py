@@ -26,16 +26,15 @@ from typing import TYPE_CHECKING, Any, Generic, Unpack, cast
 from typing_extensions import TypeVar
 
 from penstock import runtime
-from penstock.engine.enqueue_options import EnqueueOptions
-from penstock.engine.enqueuer import Enqueuer, ahead
+from penstock.engine.enqueuer import EnqueueOptions, Enqueuer, ahead
 from penstock.engine.handlers import Handlers
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.parking import Parking
+from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
 from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
-from penstock.engine.step_recorder import StepRecorder
 from penstock.errors import NOT_ATTEMPTS, PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
@@ -80,7 +79,7 @@ class Services:
     requests: Requests
     parking: Parking
     handlers: Handlers
-    steps: StepRecorder
+    recording: Recording
     loop: asyncio.AbstractEventLoop
     state: Any = None
     """What the lifespan has yielded."""
@@ -274,8 +273,10 @@ class JobContext(Generic[State]):
         services, run, steps = self._services, self._run, self._run_steps()
         call = steps.begin(name, function, args, lane, retries, timeout, strict, transaction)
         if self._on_loop():
-            return steps.run(call, partial(invoke_here, call))
-        return run_in_thread(call, run, services.loop, partial(steps.run, call))
+            return steps.under_way(steps.run(call, partial(invoke_here, call)))
+        return run_in_thread(
+            call, run, services.loop, lambda invoke: steps.under_way(steps.run(call, invoke))
+        )
 
     def emit(self, data: Any) -> Any:
         """`await ctx.emit({"pages": 3})`: a durable event of this job, told to whoever follows it
@@ -312,6 +313,7 @@ class JobContext(Generic[State]):
         return self._here(waits.wait_for(waits.begin_wait_for(name), name, length))
 
     def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
+        wait = self._run_steps().under_way(wait)
         return wait if self._on_loop() else self._from_thread(wait)
 
     def _from_thread(self, wait: Coroutine[Any, Any, T]) -> T:
@@ -324,7 +326,7 @@ class JobContext(Generic[State]):
         from penstock.engine.waits import RunWaits
 
         services = self._services
-        poll_seconds = services.steps.settings.poll_seconds
+        poll_seconds = services.recording.recorder.settings.poll_seconds
         return RunWaits(self._run, self._run_steps(), services.parking, poll_seconds)
 
     def _run_steps(self) -> RunSteps:
@@ -333,7 +335,7 @@ class JobContext(Generic[State]):
 
             services, run = self._services, self._run
             handler = services.handlers[run.lease.kind]
-            self._steps = RunSteps(run, handler, services.steps, lambda: self.lanes)
+            self._steps = RunSteps(run, handler, services.recording.recorder, lambda: self.lanes)
         return self._steps
 
     @property

@@ -7,9 +7,8 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
-from penstock.engine.enqueue_options import When
 from penstock.engine.handlers import Handlers, check_kind, check_limits
 from penstock.engine.spans import sending
 from penstock.errors import ValidationError
@@ -33,6 +32,36 @@ BATCH = 10_000
 NAME_LIMIT = 512
 ALIKE = 0.8
 """How like another a kind must be to be taken for a slip of the pen."""
+
+
+When = float | datetime
+"""A time: seconds since 1970, or a datetime with a time zone."""
+
+
+class EnqueueOptions(TypedDict, total=False):
+    """Options of `enqueue` and `enqueue_many`, of an app and of a running job."""
+
+    priority: PriorityName | Priority
+    """`medium` unless given; of a child that of its parent."""
+    delay: float | None
+    """Not before so many seconds have passed."""
+    run_at: When | None
+    """Not before."""
+    deadline: When | None
+    """Not after."""
+    timeout: float | None
+    """How long one run may take, in seconds; that of the kind unless given."""
+    max_retries: int | None
+    """That of the kind unless given."""
+    tenant: str
+    """`default` unless given; of a child that of its parent."""
+    log: str | None
+    """The log it reports to; of a child that of its parent unless given."""
+    replace: Literal["finished"] | None
+    """A key whose job failed or was cancelled starts a new job."""
+    conn: Any
+    """On PostgreSQL: an asyncpg connection to the queue's database with a transaction open. The job
+    is stored if that is committed, and gone if it is not."""
 
 
 class Enqueuer:
@@ -217,7 +246,7 @@ def ahead(deadline: When, now: float) -> float:
     """A deadline in seconds since 1970; ValidationError if it has passed."""
     at = absolute("deadline", deadline)
     if at <= now:
-        raise ValidationError(f"the deadline has passed, {now - at:.3g} s ago; give a later one")
+        raise ValidationError(f"the deadline has passed, {now - at:,.1f} s ago; give a later one")
     return at
 
 

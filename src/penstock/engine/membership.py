@@ -7,6 +7,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from penstock import runtime
 from penstock.engine.background import Service
@@ -22,6 +24,9 @@ from penstock.errors import QueueError
 from penstock.model.settings import EngineConfig
 from penstock.model.tally import Tally
 from penstock.ports.queue import JobQueue, Lease, Member
+
+if TYPE_CHECKING:
+    from penstock.engine.prober import Prober
 
 log = logging.getLogger("penstock")
 
@@ -107,6 +112,17 @@ class Membership(Service):
 
     async def upkeep(self) -> None:
         await self.member.upkeep()
+
+    async def probe_troubled(self) -> None:
+        """Probe the lanes whose turn it is."""
+        if due := await self.member.probes():
+            await self._prober.probe(self.member, due)
+
+    @cached_property
+    def _prober(self) -> Prober:
+        from penstock.engine.prober import Prober  # loaded by the first lane in trouble
+
+        return Prober()
 
 
 class MemberInbox:

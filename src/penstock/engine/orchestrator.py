@@ -25,6 +25,7 @@ from penstock.ports.queue import JobQueue
 
 if TYPE_CHECKING:
     from penstock.engine.request_scope import RequestScope
+    from penstock.engine.step_results import StepResults
 
 log = logging.getLogger("penstock")
 
@@ -55,9 +56,11 @@ class JobOrchestrator:
         chores: Sequence[Chore] = (),
         works: bool = True,
         lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+        step_results: Callable[[], StepResults | None] = lambda: None,
     ) -> None:
         """`lifespan` is entered before the first job and left after the last; what it yields is
-        their `ctx.state`."""
+        their `ctx.state`. `step_results` says where results of steps are kept that are too large
+        for the queue."""
         settings = settings or getattr(handlers, "settings", None) or EngineConfig()
         if max_workers is not None:
             settings = replace(settings, max_workers=max_workers)
@@ -70,6 +73,7 @@ class JobOrchestrator:
         self._enqueuer = enqueuer or Enqueuer(queue, self._handlers)
         self._lifespan = Lifespan(lifespan if works and lifespan is not None else nullcontext)
         self._chores = tuple(chores)
+        self._step_results = step_results
         self._stopping: asyncio.Task[None] | None = None
         self.running = False
         self.dispatcher_task: asyncio.Task[None] | None = None
@@ -103,6 +107,7 @@ class JobOrchestrator:
                 self._chores,
                 self.max_workers,
                 state,
+                self._step_results,
             )
             await engine.membership.join()
         except BaseException:
@@ -190,7 +195,7 @@ class JobOrchestrator:
             await service.stop()
         await engine.waiters.close()
         engine.watchdog.stop()
-        await engine.services.steps.close()
+        await engine.services.recording.close()
         await engine.services.requests.close()
         # Leave last: until here, every job still held is really held.
         await engine.membership.stop()

@@ -46,7 +46,7 @@ class Parking:
         waiting = [job.id for job in asked.values() if not job.state.finished]
         while waiting:
             async with self.parked(run):
-                found = await self.waiters.wait_any(waiting)
+                found = await self.waiters.wait_any(waiting, None)
             waiting = [job_id for job_id in waiting if job_id not in found]
             for job_id, ended in found.items():
                 if ended is None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from penstock import runtime
+from penstock.engine.claims import StartSlack
 from penstock.engine.membership import Membership
 from penstock.engine.permit_queue import PermitHolder, PermitQueue, Turn
 from penstock.engine.requests import MOMENT
@@ -70,12 +71,14 @@ class PermitBroker:
         reports: LaneReports,
         lane_config: Callable[[str], LaneConfig],
         poll_seconds: float,
+        slack: StartSlack,
     ) -> None:
         self._membership = membership
         self._settler = settler
         self.reports = reports
         self._lane_config = lane_config
         self._poll_seconds = poll_seconds
+        self._slack = slack
         self._lines: dict[tuple[str, bool, bool], PermitQueue] = {}
         self._trip: asyncio.Task[None] | None = None
         self._lag = 0.0
@@ -95,7 +98,7 @@ class PermitBroker:
             except asyncio.CancelledError:
                 self._unused(permit, turn)
                 raise
-            if now() <= permit.void_at:
+            if self._slack.in_time(permit.start_at, permit.void_at, now()):
                 return permit
             # Too late: it would crowd the next one. Take another.
             self._unused(permit, turn)
@@ -305,8 +308,10 @@ class PermitBroker:
         own = turn.own and asker.slot_lane == lane
         job = asker.number if turn.own else 0
         ref, question = new_ref(), asker.question
-        lag, amount = self._lag, turn.amount
-        return PermitRequest(lane, ref, own, ahead, job, line.slot_only, lag, question, amount)
+        lag, slack, amount = self._lag, self._slack.seconds, turn.amount
+        return PermitRequest(
+            lane, ref, own, ahead, job, line.slot_only, lag, question, slack, amount
+        )
 
     def _hear(self, line: PermitQueue, answers: list[tuple[Turn, Permit | Busy]]) -> None:
         now = self._membership.member.now()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from penstock import runtime
-from penstock.engine.membership import Membership
 from penstock.ports.queue import Member
 
 log = logging.getLogger("penstock.lanes")
@@ -21,15 +21,12 @@ FORGOTTEN_SECONDS = 300.0
 class Prober:
     """The probes of a process. It logs what has changed: an outage may last for days."""
 
-    def __init__(self, membership: Membership) -> None:
-        self._membership = membership
+    def __init__(self) -> None:
         self._found: dict[str, tuple[str, bool, float]] = {}
         """Of each lane: what was probed, whether that passed, and when."""
 
-    async def probe_troubled(self) -> None:
-        """Probe the lanes whose turn it is, all at the same time."""
-        member = self._membership.member
-        due = await member.probes()
+    async def probe(self, member: Member, due: Sequence[tuple[str, str]]) -> None:
+        """Probe the lanes whose turn it is, and where, all at the same time."""
         async with asyncio.TaskGroup() as group:
             for lane, where in due:
                 group.create_task(self._probe(member, lane, where))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock.engine.claims import StartSlack
 from penstock.engine.membership import Membership
 from penstock.engine.parking import Parking
 from penstock.engine.settler import Settler
@@ -43,6 +44,7 @@ class Requests:
     settler: Settler
     reports: LaneReports
     parking: Parking
+    slack: StartSlack
 
     def __post_init__(self) -> None:
         if self.settings.outbound.fetch_allow:
@@ -53,7 +55,8 @@ class Requests:
         from penstock.engine.permits import PermitBroker
 
         poll_seconds, lane_config = self.settings.poll_seconds, self.queue.lane_config
-        made = PermitBroker(self.membership, self.settler, self.reports, lane_config, poll_seconds)
+        parts = (self.membership, self.settler, self.reports)
+        made = PermitBroker(*parts, lane_config, poll_seconds, self.slack)
         return _only(self, "permits", made)
 
     @cached_property

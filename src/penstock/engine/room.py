@@ -89,7 +89,7 @@ class Room:
         if len(kinds) < len(self._kinds):
             later = 0
         lanes, limit, later = min(lanes, most), min(limit, most), min(later, most)
-        want = Want(limit, kinds, not claims.crashed, lanes, ordinary, later)
+        want = Want(limit, kinds, not claims.crashed, lanes, ordinary, later, claims.slack.seconds)
         return self._bounded(want, bounded) if bounded else want
 
     def asking(self, want: Want) -> None:
@@ -101,8 +101,9 @@ class Room:
 
     def learn(self, want: Want, exchange: Exchange) -> None:
         """Learn from the result of a claim."""
-        # A trip that asked for nothing in lanes has not learnt when they are to be looked at.
-        soon = (exchange.next_at, None if want.lanes else self.next_at)
+        # A trip that asked for nothing in lanes, or for nothing else, has not learnt when to look
+        # at that; it may even have let jobs that were due join the line, and took none.
+        soon = (exchange.next_at, None if want.lanes and want.limit else self.next_at)
         self.next_at = min((at for at in soon if at is not None), default=None)
         without_lane = sum(not lease.lane for lease in exchange.leases)
         if want.limit and without_lane >= want.limit:

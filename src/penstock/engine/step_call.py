@@ -96,8 +96,10 @@ def hash_arguments(name: str, arguments: tuple[Any, ...]) -> str:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
+    if inspect.iscoroutinefunction(function):
+        return True
     called = getattr(function, "__call__", None)  # noqa: B004 (it may be async, too)
-    return any(map(inspect.iscoroutinefunction, (function, called)))
+    return inspect.iscoroutinefunction(called)
 
 
 async def invoke_here(call: StepCall) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
@@ -11,6 +13,9 @@ from penstock.errors import QueueUnavailable
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue, StepWrite
 from penstock.ports.steps import RECEIPT_SECRET, StepRow
+
+if TYPE_CHECKING:
+    from penstock.engine.step_results import StepResults
 
 MOST_TOGETHER = 100
 MOST_BYTES = 4 * 1024 * 1024
@@ -32,11 +37,23 @@ class _Waiting(NamedTuple):
 class StepRecorder:
     """Writes steps to the queue, one batch at a time: what comes meanwhile goes with the next."""
 
-    def __init__(self, queue: JobQueue, settings: EngineConfig) -> None:
+    def __init__(
+        self,
+        queue: JobQueue,
+        settings: EngineConfig,
+        results: Callable[[], StepResults | None] = lambda: None,
+    ) -> None:
         self.settings = settings
+        self.results = results
+        """Where results are kept that are too large; None: nowhere."""
         self._queue = queue
         self._waiting: list[_Waiting] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._under_way: asyncio.Future[list[bool]] | None = None
+        self._soon: asyncio.Handle | None = None
+        """The begin of the next write, where that is not at once."""
+        self._together = 0
+        """How many the last write had."""
+        self._failures = 0
         self._secret: bytes | None = None
 
     async def secret(self) -> bytes:
@@ -52,32 +69,58 @@ class StepRecorder:
     async def write(self, run: Run, row: StepRow) -> bool:
         """Store a step; False if the run holds its job no more. While the queue is away it waits
         for it, as long as the run lasts."""
-        stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(_Waiting(run, row, stored))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all(), name="penstock-steps")
+        if self._under_way is None and self._soon is None:
+            if self._together == 1:  # steps come one after another: it would wait for nobody
+                self._begin()
+            else:  # those that come in the same turn of the event loop go together
+                self._soon = loop.call_soon(self._begin)
         return await stored
 
     async def close(self) -> None:
         """End what is under way. No run is left that would wait for it."""
-        if self._writing is not None:
-            self._writing.cancel()
-            await asyncio.wait([self._writing])
+        if self._soon is not None:
+            self._soon.cancel()
+        if self._under_way is not None:
+            self._under_way.cancel()
+            await asyncio.wait([self._under_way])
 
-    async def _write_all(self) -> None:
-        failures = 0
+    def _begin(self) -> None:
+        self._soon = None
+        batch = self._take()
+        self._together = len(batch)
+        writes = [StepWrite(one.run.lease, one.row) for one in batch]
         try:
-            while self._waiting:
-                batch = self._take()
-                try:
-                    await self._write(batch)
-                    failures = 0
-                except QueueUnavailable as error:
-                    failures += 1
-                    self._put_back(batch, error)
-                    await asyncio.sleep(reconnect_delay(failures, self.settings))
-        finally:
-            self._writing = None
+            self._under_way = asyncio.ensure_future(batch[0].run.member.record(writes))
+        except Exception as error:
+            self._under_way = asyncio.get_running_loop().create_future()
+            self._under_way.set_exception(error)
+        self._under_way.add_done_callback(partial(self._end, batch))
+
+    def _end(self, batch: list[_Waiting], written: asyncio.Future[list[bool]]) -> None:
+        self._under_way = None
+        if written.cancelled():  # the end of everything
+            return
+        loop, error = asyncio.get_running_loop(), written.exception()
+        if isinstance(error, QueueUnavailable):
+            self._failures += 1
+            self._put_back(batch, error)
+            if self._waiting:
+                pause = reconnect_delay(self._failures, self.settings)
+                self._soon = loop.call_later(pause, self._begin)
+                return
+        self._failures = 0
+        for n, one in enumerate(batch):
+            if one.stored.done():  # whoever waited was cancelled
+                continue
+            if error is None:
+                one.stored.set_result(written.result()[n])
+            else:
+                one.stored.set_exception(error)
+        if self._waiting:
+            self._begin()
 
     def _take(self) -> list[_Waiting]:
         """The next batch: of one membership, which is that of all, but for the moment after a
@@ -96,19 +139,3 @@ class StepRecorder:
             if not one.wanted and not one.stored.done():
                 one.stored.set_exception(error)
         self._waiting[:0] = [one for one in batch if one.wanted]
-
-    @staticmethod
-    async def _write(batch: list[_Waiting]) -> None:
-        writes = [StepWrite(one.run.lease, one.row) for one in batch]
-        try:
-            answers = await batch[0].run.member.record(writes)
-        except QueueUnavailable:
-            raise
-        except Exception as error:
-            for one in batch:
-                if not one.stored.done():
-                    one.stored.set_exception(error)
-            return
-        for one, answer in zip(batch, answers, strict=True):
-            if not one.stored.done():  # else whoever waited was cancelled
-                one.stored.set_result(answer)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import sys
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, nullcontext
+from inspect import CORO_CLOSED
+from inspect import getcoroutinestate as getstate
 from itertools import count
 from typing import Any
 
@@ -23,20 +27,23 @@ from penstock.engine.step_call import (
     hash_arguments,
 )
 from penstock.engine.step_recorder import StepRecorder
+from penstock.engine.step_results import RunResults
 from penstock.errors import (
     NOT_ATTEMPTS,
     EventLimit,
     LeaseLost,
-    ResultTooLarge,
     StepLimit,
     StepMismatch,
+    Suspended,
     SuspensionSwallowed,
     is_permanent,
 )
-from penstock.model.payload import encode_step
-from penstock.model.step import EVENT_LIMIT, STEP_RESULT_LIMIT, short_hash, step_key
-from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow
+from penstock.model.payload import byte_length, encode_step
+from penstock.model.step import EVENT_LIMIT, short_hash, step_key
+from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow, large_result
 from penstock.telemetry import tracing
+
+ANYWHERE: nullcontext[None] = nullcontext()
 
 
 class RunSteps:
@@ -59,11 +66,14 @@ class RunSteps:
         self._seen: set[str] = set()
         """Keys of the steps that this run has called."""
         self._bytes = 0
-        self._open = 0
-        """Steps and waits that were called and have not ended."""
+        self._calls_made: set[weakref.ref[Coroutine[Any, Any, Any]]] = set()
+        """Steps and waits that were called; those that are over, or forgotten, count no more."""
+        self._writes = 0
+        """Receipts that are being written."""
         # The first claim of a job has token 1. Nobody can have recorded anything before it.
         self._loaded = run.lease.token == 1
         self._loading: asyncio.Task[None] | None = None
+        self._results = RunResults(run.lease.id, recorder)
         self.receipts = RunReceipts(run, handler.version, recorder, self)
 
     def begin(
@@ -79,6 +89,7 @@ class RunSteps:
     ) -> StepCall:
         """The call that this is, by its name, its arguments and how often both have been called.
         Not async: in a `gather` they are counted in the order in which they are written."""
+        self._go_on_unwinding()
         check_options(name, function, lane, retries, timeout)
         if transaction:
             check_transaction(name, function, self._run.member.transactions)
@@ -87,7 +98,6 @@ class RunSteps:
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
         key = step_key(name, hashed, occurrence)
         self._seen.add(key)
-        self._open += 1
         return StepCall(
             name,
             function,
@@ -112,36 +122,38 @@ class RunSteps:
         return self._begin_other(EVENT_NAME, short_hash(text))
 
     def _begin_other(self, name: str, hashed: str) -> StepCall:
+        self._go_on_unwinding()
         occurrence = next(self._calls.setdefault((name, hashed), count(1)))
         key = step_key(name, hashed, occurrence)
-        self._open += 1
         return StepCall(name, _nothing, (), hashed, occurrence, key, None, 0, None, False)
 
     async def emit(self, call: StepCall, text: str) -> None:
         """Record an event, unless an earlier run has."""
-        try:
-            await self.ready("emit")
-            if call.key not in self._known:
-                self._check_bytes("an event", len(text.encode()))
-                now = self._run.member.now()
-                await self.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
-        finally:
-            self._open -= 1
+        await self.ready("emit")
+        if call.key not in self._known:
+            self._check_bytes("an event", len(text.encode()))
+            now = self._run.member.now()
+            await self.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
 
     @asynccontextmanager
     async def waiting(self, name: str) -> AsyncIterator[None]:
         """For as long as a wait lasts; what is known of it has been loaded."""
-        try:
-            await self.ready(name)
-            yield
-            self.receipts.settled(current_key.get())
-        finally:
-            self._open -= 1
+        await self.ready(name)
+        yield
+        self.receipts.settled(current_key.get())
+
+    def under_way(self, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        """This is a step or wait of the run, until it has ended. One that is cancelled before its
+        first line, or that nobody ever awaits, is none any more."""
+        self._calls_made.add(weakref.ref(call, self._calls_made.discard))
+        return call
 
     @property
     def alone(self) -> bool:
         """Whether nothing is under way but the wait that asks."""
-        return self._open == 1
+        calls = [made() for made in list(self._calls_made)]
+        going = sum(call is not None and getstate(call) != CORO_CLOSED for call in calls)
+        return going + self._writes <= 1
 
     def known(self, key: str) -> StepRow | None:
         """What is stored of a step or wait."""
@@ -154,13 +166,17 @@ class RunSteps:
 
     async def run(self, call: StepCall, invoke: Invoke) -> Any:
         """What the step came to: from its record, else by calling its function."""
-        try:
-            await self.ready(call.name)
-            result = await self._step(call, invoke)
-            self.receipts.settled(call.key, current_key.get())
-            return result
-        finally:
-            self._open -= 1
+        await self.ready(call.name)
+        result = await self._step(call, invoke)
+        self.receipts.settled(call.key, current_key.get())
+        return result
+
+    def _go_on_unwinding(self) -> None:
+        """Where the job is suspended and this is called in a `finally` on the way: go on. What is
+        called there is for the run that gets so far without a suspension."""
+        suspended = self._run.suspended
+        if suspended is not None and _is_by(sys.exception(), suspended):
+            raise suspended
 
     async def ready(self, name: str) -> None:
         """Load what earlier runs have recorded. An error where this run cannot record any more."""
@@ -174,7 +190,7 @@ class RunSteps:
     async def _step(self, call: StepCall, invoke: Invoke) -> Any:
         key, known = call.key, self._known.get(call.key)
         if known is not None and known.result is not None:
-            return json.loads(known.result)
+            return await self._results.read(known)
         if call.strict and known is None:
             self._refuse_mismatch(call)
         self._count(key, call.name)
@@ -218,7 +234,7 @@ class RunSteps:
 
     def working(self, change: int) -> None:
         """See `RecordBook`."""
-        self._open += change
+        self._writes += change
 
     async def _load(self, name: str) -> None:
         """Read the records of earlier runs, once for all steps that wait for it."""
@@ -262,7 +278,7 @@ class RunSteps:
             if call.counted:
                 await self.write(row)
             try:
-                async with self._in_lane(call):
+                async with self._lanes().permit(call.lane) if call.lane else ANYWHERE:
                     row = row._replace(started_at=now())
                     if call.transaction:
                         return await self._transact(call, row)
@@ -282,16 +298,10 @@ class RunSteps:
             else:
                 return await self._record(call, row, value)
 
-    @asynccontextmanager
-    async def _in_lane(self, call: StepCall) -> AsyncIterator[None]:
-        if call.lane is None:
-            yield
-        else:
-            async with self._lanes().permit(call.lane):
-                yield
-
     @staticmethod
     async def _in_time(call: StepCall, invoke: Invoke) -> Any:
+        if call.timeout is None:
+            return await invoke()
         limit = asyncio.timeout(call.timeout)
         try:
             async with limit:
@@ -306,36 +316,34 @@ class RunSteps:
     async def _transact(self, call: StepCall, row: StepRow) -> Any:
         """Call the function with a connection, and record its result in its transaction. Only the
         call has a time limit: a commit that is cut short may have been made."""
-        run = self._run
+        run, text = self._run, ""
 
         async def effect(connection: Any) -> StepRow:
+            nonlocal text
             value = await self._in_time(call, lambda: call.function(connection, *call.arguments))
             text = self._encoded(call, value)
-            return row._replace(finished_at=run.member.now(), result=text)
+            return row._replace(
+                finished_at=run.member.now(), result=await self._results.stored(call.name, text)
+            )
 
         self._count(row.key, row.name)
         stored = await run.member.transact(run.lease, effect)
         if stored is None:
             raise LeaseLost(run.lease.id, call.name)
         self.note(stored)
-        return json.loads(stored.result or "null")
+        return json.loads(text)
 
     async def _record(self, call: StepCall, row: StepRow, value: Any) -> Any:
         text = self._encoded(call, value)
-        await self.write(row._replace(finished_at=self._run.member.now(), result=text))
+        stored = await self._results.stored(call.name, text)
+        await self.write(row._replace(finished_at=self._run.member.now(), result=stored))
         # As a rerun gets it: a tuple has become a list the first time, too.
         return json.loads(text)
 
     def _encoded(self, call: StepCall, value: Any) -> str:
-        """The result as it is stored; an error if it is too large."""
+        """The result as JSON; an error if it is too large for the job."""
         text = encode_step(value, f"result of step {call.name!r}")
-        size = len(text.encode())
-        if size > STEP_RESULT_LIMIT:
-            raise ResultTooLarge(
-                f"result of step {call.name!r} is {size:,} bytes, the limit is "
-                f"{STEP_RESULT_LIMIT:,}; store it elsewhere and return a reference"
-            )
-        self._check_bytes(f"step {call.name!r}", size)
+        self._check_bytes(f"step {call.name!r}", byte_length(text))
         return text
 
     def _check_bytes(self, what: str, size: int) -> None:
@@ -368,9 +376,19 @@ class RunSteps:
         self.note(row)
 
 
+def _is_by(passing: BaseException | None, suspended: Suspended) -> bool:
+    """Whether this is what suspends the job; a task group has made a group of it."""
+    if isinstance(passing, BaseExceptionGroup):
+        return any(_is_by(one, suspended) for one in passing.exceptions)
+    return passing is suspended
+
+
 def _nothing() -> None:
     """Stands for the function of a wait."""
 
 
 def _size(row: StepRow) -> int:
-    return 0 if row.result is None else len(row.result.encode())
+    if row.result is None:
+        return 0
+    large = large_result(row.result)
+    return byte_length(row.result) if large is None else large.size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +13,6 @@ from penstock.errors import (
     QueueError,
     QueueUnavailable,
     QueueUnusable,
-    StoreUnavailable,
     WaitTimeout,
 )
 from penstock.model.job import Job
@@ -122,28 +120,21 @@ def _expire(future: asyncio.Future[Any]) -> None:
         future.set_exception(TimeoutError())
 
 
-class JobWaiters:
-    """Wait for jobs to finish."""
+class JobWaiters(Waiters[str, Job | None]):
+    """Wait for jobs to finish; None is found for one that is gone."""
 
     def __init__(self, queue: JobQueue) -> None:
-        self._queue = queue
-        self._waiters: Waiters[str, Job | None] = Waiters(queue, self._finished)
+        super().__init__(queue, self._finished)
 
-    async def wait(self, job_id: str, timeout: float | None) -> Job:
+    async def job(self, job_id: str, timeout: float | None) -> Job:
+        """The job once it is finished."""
         try:
-            job = await self._waiters.wait(job_id, timeout)
+            job = await self.wait(job_id, timeout)
         except TimeoutError:
             raise WaitTimeout(f"job {job_id} was not finished after {timeout:g} s") from None
         if job is None:
             raise JobNotFound(job_id)
         return job
-
-    async def wait_any(self, ids: Sequence[str]) -> dict[str, Job | None]:
-        """The first of these jobs to finish, and others that have; None for one that is gone."""
-        return await self._waiters.wait_any(ids, None)
-
-    async def close(self) -> None:
-        await self._waiters.close()
 
     async def _finished(self, ids: list[str]) -> dict[str, Job | None]:
         done = await self._queue.finished(ids)
@@ -151,74 +142,25 @@ class JobWaiters:
         return {job_id: jobs.get(job_id) for job_id in done}
 
 
-class LogWaiters:
+LogVersion = tuple[str, str, int]
+"""A tenant, a log of it (or what has that log), and a version that it is to pass."""
+
+
+class LogWaiters(Waiters[LogVersion, int]):
     """Wait for a log to pass a version."""
 
     def __init__(self, queue: JobQueue) -> None:
-        self._queue = queue
-        self._waiters: Waiters[tuple[str, str, int], int] = Waiters(queue, self._passed)
+        super().__init__(queue, self._newest)
 
-    async def wait(self, tenant: str, log: str, since: int, timeout: float | None) -> bool:
+    async def passed(self, tenant: str, log: str, since: int, timeout: float | None) -> bool:
         """True once the log's version is over `since`, False after `timeout` seconds."""
         try:
-            await self._waiters.wait((tenant, log, since), timeout)
+            await self.wait((tenant, log, since), timeout)
         except TimeoutError:
             return False
         return True
 
-    async def close(self) -> None:
-        await self._waiters.close()
-
-    async def _passed(self, keys: list[tuple[str, str, int]]) -> dict[tuple[str, str, int], int]:
+    async def _newest(self, keys: list[LogVersion]) -> dict[LogVersion, int]:
         logs = list({(tenant, log) for tenant, log, _ in keys})
         newest = dict(zip(logs, await self._queue.versions(logs), strict=True))
         return {key: newest[key[:2]] for key in keys if newest[key[:2]] > key[2]}
-
-
-class SnapshotWaiters(ABC, Generic[Found]):
-    """Snapshots of things that have a log, each as of a version of it. One read serves everyone who
-    waits for the same."""
-
-    def __init__(self, queue: JobQueue) -> None:
-        self._queue = queue
-        self._waiters: Waiters[tuple[str, str, int], Found] = Waiters(queue, self._changed)
-
-    @abstractmethod
-    def log_of(self, name: str) -> str: ...
-
-    @abstractmethod
-    async def read(self, tenant: str, name: str, version: int) -> Found:
-        """The thing as it is now, which is at `version` or later."""
-
-    async def close(self) -> None:
-        await self._waiters.close()
-
-    async def get(self, tenant: str, name: str) -> Found:
-        """The snapshot now."""
-        # The version first: what changes after it is told again.
-        (version,) = await self._queue.versions([(tenant, self.log_of(name))])
-        return await self.read(tenant, name, version)
-
-    async def after(self, tenant: str, name: str, version: int, timeout: float) -> Found | None:
-        """The snapshot once its version is over that; None: it was not in this time."""
-        try:
-            return await self._waiters.wait((tenant, name, version), timeout)
-        except TimeoutError:
-            return None
-
-    async def _changed(self, keys: list[tuple[str, str, int]]) -> dict[tuple[str, str, int], Found]:
-        things = list({key[:2] for key in keys})
-        logs = [(tenant, self.log_of(name)) for tenant, name in things]
-        newest = dict(zip(things, await self._queue.versions(logs), strict=True))
-        changed = [key for key in keys if newest[key[:2]] > key[2]]
-        names = list({key[:2] for key in changed})
-        read = await asyncio.gather(*(self._try(*one, newest[one]) for one in names))
-        found = {one: seen for one, seen in zip(names, read, strict=True) if seen is not None}
-        return {key: found[key[:2]] for key in changed if key[:2] in found}
-
-    async def _try(self, tenant: str, name: str, version: int) -> Found | None:
-        try:
-            return await self.read(tenant, name, version)
-        except StoreUnavailable as error:  # whoever waits is told when it is back
-            logger.debug("cannot look for waiters: %s", error)
-            return None

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from penstock.engine.endings import Endings
+from penstock.engine.outcomes import Endings
 from penstock.engine.run import Interrupt, Run
 from penstock.engine.running import Running
 

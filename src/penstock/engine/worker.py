@@ -12,12 +12,11 @@ from typing import Any
 from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import JobContext, Services
-from penstock.engine.endings import Endings
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
 from penstock.engine.loop_monitor import LoopWatch
 from penstock.engine.membership import Membership
-from penstock.engine.outcomes import suspended
+from penstock.engine.outcomes import Endings, suspended
 from penstock.engine.run import Interrupt, Run, current
 from penstock.engine.running import Running
 from penstock.engine.spans import processing
@@ -131,7 +130,9 @@ class Worker:
                 claims.dropped.discard(lease.seq)
                 claims.hand_back(lease, Outcome.CANCEL_SEEN)
                 continue
-            if lease.lane and membership.member.now() > lease.void_at:
+            if lease.lane and not claims.slack.in_time(
+                lease.start_at, lease.void_at, membership.member.now()
+            ):
                 claims.hand_back(lease)
                 continue
             if lease.refused is not None:

@@ -444,9 +444,8 @@ class SuspensionSwallowed(PermanentError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the handler caught what ctx.sleep or ctx.wait_for raised to suspend the job (catch "
-            "Exception, not BaseException), or called a step while it was unwound (in a `finally`, "
-            "which runs at every suspension: do there only what needs no record)"
+            "the handler caught what ctx.sleep or ctx.wait_for raised to suspend the job, and went "
+            "on: catch Exception, not BaseException"
         )
 
 

@@ -138,7 +138,7 @@ class RobotsRefused(PermanentError):
 
 
 class BlobMissing(PermanentError):
-    """The original of a document is not in the blob store any more: upload it again."""
+    """The original of a document, or the result of a step, is not in the blob store any more."""
 
     code = "original-gone"
     http_status = 409

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from traceback import format_tb
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.adapters.blobs.address import BucketAddress, bucket_address
 from penstock.adapters.blobs.services import require
@@ -65,26 +65,24 @@ class MessageCounts:
         return asdict(self)
 
 
-class Broker(Protocol):
-    """Kafka, as the receiver of a message uses it. Raises Unavailable if it is unreachable."""
-
-    async def origin(self, record: MessageRecord) -> str:
-        """Return the cluster and topic of a message, by ids that are never reused."""
-        ...
-
-    async def bury(self, record: MessageRecord, refused: MessageRefused, key: str) -> None:
-        """Publish a message to the dead-letter topic; returns once it is stored there."""
-        ...
-
-
 class Receiver:
     """Stores the requests of messages. Create it before the app is opened: it adds the services
     that it needs."""
 
-    def __init__(self, app: Penstock, config: KafkaConfig, broker: Broker) -> None:
+    def __init__(
+        self,
+        app: Penstock,
+        config: KafkaConfig,
+        origin: Callable[[MessageRecord], Awaitable[str]],
+        bury: Callable[[MessageRecord, MessageRefused, str], Awaitable[None]],
+    ) -> None:
+        """`origin` gives the cluster and topic of a message, by ids that are never reused; `bury`
+        publishes one to the dead-letter topic, and returns once it is stored there. Both raise
+        Unavailable where Kafka cannot be reached."""
         self._app = app
         self._config = config
-        self._broker = broker
+        self._origin = origin
+        self._publish_dead = bury
         self._depth = Depth(app, config.max_queued)
         self._full = False
         self._buckets = [bucket_address(one, "intake.kafka.buckets") for one in config.buckets]
@@ -122,7 +120,7 @@ class Receiver:
             pause = min(pause * 2, self._app.config.engine.reconnect_cap_seconds)
 
     async def _receive(self, record: MessageRecord, holder: str, ending: asyncio.Event) -> None:
-        origin = await self._broker.origin(record)
+        origin = await self._origin(record)
         try:
             request = read(record, self._config.accept, self._config.message_bytes)
             tenant = self._tenant(record)
@@ -178,7 +176,7 @@ class Receiver:
             key = identity(record, origin)
         except MessageRefused:  # its message-id is what is wrong with it
             key = position(record, origin)
-        await self._broker.bury(record, refused, key)
+        await self._publish_dead(record, refused, key)
         self.tally.dead_letters += 1
         # Not the detail: it may quote the message, which may hold personal data.
         log.warning("%s was sent to the dead-letter topic: %s", record.place, refused.reason)
@@ -187,7 +185,7 @@ class Receiver:
         refused = MessageRefused("failed", f"{type(error).__name__} each time it was tried")
         while True:
             try:
-                await self._bury(record, refused, await self._broker.origin(record))
+                await self._bury(record, refused, await self._origin(record))
             except Unavailable as why:
                 wait.failed(why)
                 await asyncio.sleep(self._app.config.engine.reconnect_cap_seconds)

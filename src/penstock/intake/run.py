@@ -13,7 +13,7 @@ from penstock.intake.client import Topics, options
 from penstock.intake.dead_letters import DeadLetterTopic, Publisher, RepublishResult, redrive
 from penstock.intake.kafka import TopicReader
 from penstock.intake.receive import MessageCounts, Receiver
-from penstock.intake.record import MessageRecord, MessageRefused
+from penstock.intake.record import MessageRecord
 from penstock.model.intake import KafkaConfig
 
 if TYPE_CHECKING:
@@ -23,20 +23,6 @@ log = logging.getLogger("penstock.intake")
 
 PURGE_SECONDS = 3600.0
 RETRY_SECONDS = 1.0
-
-
-class Kafka:
-    """Implements `receive.Broker`."""
-
-    def __init__(self, topics: Topics, dead_letters: DeadLetterTopic) -> None:
-        self._topics = topics
-        self._dead_letters = dead_letters
-
-    async def origin(self, record: MessageRecord) -> str:
-        return await self._topics.origin(record)
-
-    async def bury(self, record: MessageRecord, refused: MessageRefused, key: str) -> None:
-        await self._dead_letters.bury(record, refused, key)
 
 
 class KafkaIntake:
@@ -49,7 +35,7 @@ class KafkaIntake:
         self._app = app
         self._topics = Topics(given)
         dead_letters = DeadLetterTopic(Publisher(given), config.dead_letter_topic)
-        self._receiver = Receiver(app, config, Kafka(self._topics, dead_letters))
+        self._receiver = Receiver(app, config, self._topics.origin, dead_letters.bury)
         self._purges = set(config.accept) != {"job"}
         self.reader = TopicReader(
             given, config, config.topics, config.group, self._receiver.receive, self._topics.forget

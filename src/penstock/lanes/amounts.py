@@ -242,15 +242,18 @@ def _level(limits: Limits, use: Use, meter: int, limit: int, at: float) -> float
     return min(limit, level + rate * max(0.0, at - since))
 
 
-def book(lanes: Sequence[LaneState], booking: Booking, at: float, latest: float) -> float | None:
+def book(
+    lanes: Sequence[LaneState], booking: Booking, at: float, latest: float, slack: float = 0.0
+) -> float | None:
     """Reserve an amount in all of `lanes`, from `at` on and until `latest` at the latest: the
-    start. None: there is no room until then."""
+    start. None: there is no room until then. It may come `slack` seconds later, so what it reserves
+    is there from now until a window after that."""
     start = room(lanes, booking.amount, at).at
     if start > latest:
         return None
     for lane in lanes:
         if lane.amounts is not None:
-            _reserve(lane, booking, start)
+            _reserve(lane, booking, start + slack)
         elif lane.used is None:
             lane.used = NONE  # that of its parent is to be settled
     return start
@@ -303,7 +306,11 @@ def settle(
 
 
 def starts(
-    lanes: list[LaneState], resumes: Sequence[bool], bookings: Sequence[Booking], now: float
+    lanes: list[LaneState],
+    resumes: Sequence[bool],
+    bookings: Sequence[Booking],
+    now: float,
+    slack: float = 0.0,
 ) -> list[float]:
     """As `limits.starts`, for jobs that reserve amounts. One that is refused takes only its slot:
     it is started to fail."""
@@ -313,7 +320,7 @@ def starts(
             for lane in lanes:
                 lane.in_flight += 1
             found.append(now)
-        elif start := grant(lanes, 1, now, booking=booking):
+        elif start := grant(lanes, 1, now, slack=slack, booking=booking):
             found += start
         else:
             break

@@ -23,14 +23,15 @@ def grant(
     ahead: float = AHEAD_SECONDS,
     held: Collection[str] = (),
     lead: float = 0.0,
+    slack: float = 0.0,
     question: bool = False,
     booking: Booking | None = None,
 ) -> list[float]:
     """Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent)
-    can take within `ahead` seconds; not before `lead` seconds where starts are spaced. The lanes
-    are charged for them; those named by `held` only for the rate, because the slot is held
-    already. A `question` may have the slot that jobs leave to it. What a `booking` reserves is
-    charged for one request: it wants no more."""
+    can take within `ahead` seconds; not before `lead` seconds where starts are spaced. Each may
+    come `slack` seconds later, so the next one does too. The lanes are charged for them; those
+    named by `held` only for the rate, because the slot is held already. A `question` may have the
+    slot that jobs leave to it. A `booking` is of one request: `wanted` is 1."""
     if any(not lane.may_start(now) for lane in lanes):
         return []
     needed = [lane for lane in lanes if lane.name not in held]
@@ -44,30 +45,33 @@ def grant(
         if booking is not None and start is not None:
             from penstock.lanes import amounts
 
-            start = amounts.book(lanes, booking, max(start, now + min(lead, ahead)), now + ahead)
+            first = max(start, now + min(lead, ahead))
+            start = amounts.book(lanes, booking, first, now + ahead, slack)
         if start is None:
             break
         starts.append(start)
         for lane in lanes:
-            _charge(lane, start)
+            _charge(lane, start, slack)
         for lane in needed:
             lane.in_flight += 1
             lane.asking += question and lane is lanes[0]
     return starts
 
 
-def starts(lanes: list[LaneState], resumes: Sequence[bool], now: float) -> list[float]:
+def starts(
+    lanes: list[LaneState], resumes: Sequence[bool], now: float, slack: float = 0.0
+) -> list[float]:
     """Start times of the first of these jobs, for as many as `lanes` can take. They have the slots
     for all. One that resumes was charged when it was started, and takes only its slot again."""
     if not any(resumes):
-        return grant(lanes, len(resumes), now)
+        return grant(lanes, len(resumes), now, slack=slack)
     found: list[float] = []
     for charged in resumes:
         if charged:
             for lane in lanes:
                 lane.in_flight += 1
             found.append(now)
-        elif start := grant(lanes, 1, now):
+        elif start := grant(lanes, 1, now, slack=slack):
             found += start
         else:
             break
@@ -96,9 +100,9 @@ def _next_start(lanes: list[LaneState], now: float, ahead: float, lead: float) -
     return start
 
 
-def _charge(lane: LaneState, start: float) -> None:
+def _charge(lane: LaneState, start: float, slack: float) -> None:
     if lane.pace:
-        lane.next_start = start + lane.pace
+        lane.next_start = start + slack + lane.pace
     day = lane.day_of(start)
     lane.used_today = 1 + (lane.used_today if lane.day == day else 0)
     lane.day = day

@@ -53,6 +53,7 @@ def ask(
         ahead=request.patience,
         held=held,
         lead=request.lead,
+        slack=request.slack,
         question=question,
         booking=booking,
     )
@@ -72,7 +73,7 @@ def ask(
         request.lane,
         request.ref,
         starts[0],
-        starts[0] + min(one.tolerance for one in lanes),
+        starts[0] + request.slack + min(one.tolerance for one in lanes),
         min(timeouts, default=None),
         trying,
     )

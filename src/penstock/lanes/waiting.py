@@ -67,19 +67,22 @@ def within(picked: list[Picked], ordinary: int | None) -> list[Picked]:
     return kept
 
 
-def starts(lanes: list[LaneState], picked: list[Picked], now: float) -> list[Lease]:
-    """Leases of the first of them, for as many as the lanes can take now."""
-    granted = limits.starts(lanes, [one.resumes for one in picked], now)
-    return [with_permit(one, at, lanes) for one, at in zip(picked, granted, strict=False)]
+def starts(
+    lanes: list[LaneState], picked: list[Picked], now: float, slack: float = 0.0
+) -> list[Lease]:
+    """Leases of the first of them, for as many as the lanes can take now; each may start `slack`
+    seconds late."""
+    granted = limits.starts(lanes, [one.resumes for one in picked], now, slack)
+    return [with_permit(one, at, lanes, slack) for one, at in zip(picked, granted, strict=False)]
 
 
-def with_permit(picked: Picked, start: float, lanes: list[LaneState]) -> Lease:
+def with_permit(picked: Picked, start: float, lanes: list[LaneState], slack: float = 0.0) -> Lease:
     """The lease of a job that may start at `start`."""
     lease = picked.lease
     limit, timeout = lanes[0].timeout, lease.timeout
     if limit is not None and (timeout is None or limit < timeout):
         timeout = limit
-    void = inf if picked.resumes else start + min(one.tolerance for one in lanes)
+    void = inf if picked.resumes else start + slack + min(one.tolerance for one in lanes)
     return lease._replace(timeout=timeout, start_at=start, void_at=void)
 
 

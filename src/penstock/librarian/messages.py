@@ -151,45 +151,24 @@ def _round_message(turn: Round) -> pb.Round:
     )
 
 
+_PLAIN = (
+    *("number", "collection", "document", "title", "source", "chunk", "start", "end"),
+    *("text", "score", "query", "round"),
+)
+"""What a passage and its message call by the same name."""
+
+
 def _evidence_message(one: Evidence) -> pb.Evidence:
-    return pb.Evidence(
-        number=one.number,
-        collection=one.collection,
-        document=one.document,
-        title=one.title,
-        source=one.source,
-        chunk=one.chunk,
-        start=one.start,
-        end=one.end,
-        pages=_pages_message(one),
-        text=one.text,
-        score=one.score,
-        query=one.query,
-        round=one.round,
-    )
-
-
-def _pages_message(one: Evidence) -> pb.Pages | None:
-    if one.pages is None:
-        return None
-    first, last = one.pages
-    return pb.Pages(first=first, last=last, starts=one.page_starts)
+    pages = None
+    if one.pages is not None:
+        pages = pb.Pages(first=one.pages[0], last=one.pages[1], starts=one.page_starts)
+    return pb.Evidence(pages=pages, **{name: getattr(one, name) for name in _PLAIN})
 
 
 def _evidence_of(message: pb.Evidence) -> Evidence:
+    pages = message.pages
     return Evidence(
-        number=message.number,
-        collection=message.collection,
-        document=message.document,
-        title=message.title,
-        source=message.source,
-        chunk=message.chunk,
-        start=message.start,
-        end=message.end,
-        pages=(message.pages.first, message.pages.last) if message.HasField("pages") else None,
-        text=message.text,
-        score=message.score,
-        query=message.query,
-        round=message.round,
-        page_starts=tuple(message.pages.starts),
+        **{name: getattr(message, name) for name in _PLAIN},
+        pages=(pages.first, pages.last) if message.HasField("pages") else None,
+        page_starts=tuple(pages.starts),
     )

@@ -101,6 +101,10 @@ def _within_limit(value: Any, what: str, verb: str) -> tuple[Any, str]:
     return plain, text
 
 
+def byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[Any, str, int]:
     try:
         try:
@@ -109,7 +113,7 @@ def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[Any,
             value = _plain(value, "")
             text = _encode(value)
         # Encoding also refuses a lone surrogate: a str that no database takes.
-        return value, text, len(text) if text.isascii() else len(text.encode())
+        return value, text, byte_length(text)
     except (TypeError, ValueError, RecursionError) as problem:
         raise error(f"{what} is not JSON: {problem}") from None
 

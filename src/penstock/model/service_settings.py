@@ -42,7 +42,8 @@ class DocumentsConfig:
     search_min_coverage: float = setting(0.25, most=1)
     """Relevance cutoff: the share of the query's words, rare words weighing more, at which a
     passage is returned whatever its vector. With less it needs the rest in `search_min_similarity`:
-    half of one and half of the other are enough. 0: no cutoff, every search fills its limit."""
+    half of one and half of the other are enough. With the offline embedder it needs more where no
+    document knows most of these words. 0: no cutoff, every search fills its limit."""
     search_min_similarity: float = setting(0.0, most=1)
     """Relevance cutoff for vectors: the cosine similarity at which a passage is returned whatever
     its words. 0: the value measured for the offline embedder; with another embedder, every vector

@@ -10,8 +10,22 @@ from typing import NamedTuple, Protocol
 
 class Blob(NamedTuple):
     key: str
-    """Names the content: the same bytes have the same key."""
+    """See `key_of`."""
     size: int
+
+
+def key_of(digest: str, number: str) -> str:
+    """The name of a blob: the SHA-256 of its content, in hex, and what tells it from others of the
+    same content, in 32 hex digits."""
+    return f"{digest}-{number}"
+
+
+def digest_of(key: str) -> str:
+    return key[:64]
+
+
+def number_of(key: str) -> str:
+    return key[65:]
 
 
 InUse = Callable[[Sequence[str]], Awaitable[set[str]]]
@@ -21,8 +35,11 @@ InUse = Callable[[Sequence[str]], Awaitable[set[str]]]
 class BlobStore(Protocol):
     """Methods raise StoreUnavailable while it cannot be reached, after a bounded time."""
 
-    async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
-        """Store what comes, whole or not at all. DocumentTooLarge past `most` bytes."""
+    async def put(
+        self, parts: AsyncIterable[bytes], *, most: int, number: str | None = None
+    ) -> Blob:
+        """Store what comes, whole or not at all. DocumentTooLarge past `most` bytes. The blob is
+        told from others of the same content by `number`, or a new one."""
         ...
 
     async def check(self, key: str) -> None:

@@ -65,6 +65,8 @@ class PermitRequest(NamedTuple):
     """A start sooner than in so many seconds would be over before the answer is there."""
     question: bool = False
     """Somebody waits for the answer: jobs leave it a slot."""
+    slack: float = 0.0
+    """Seconds that the start may be late: the process has been late for others."""
     amount: Amounts | None = None
     """What it may use at most of what its lane counts."""
 

@@ -226,6 +226,8 @@ class Want(NamedTuple):
     later: int = 0
     """How many jobs without a lane it would also take when they come, until its next trip; those
     claimed now count among them. Put into the `Inbox` that `join` was given."""
+    slack: float = 0.0
+    """Seconds that starts in lanes may be late: the process has been late for others."""
 
     @property
     def looks(self) -> bool:
@@ -342,11 +344,11 @@ class Member(Protocol):
         """Permits for requests made inside jobs, in one round trip."""
         ...
 
-    async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
+    def record(self, writes: Sequence[StepWrite]) -> Awaitable[list[bool]]:
         """Store steps of running jobs in one transaction, each fenced by its lease; which were
         stored. One that has no result counts attempts: it leaves a result that is there as it is,
         and may be forgotten by a crash of the machine. Storing the same again does no harm. Whoever
-        listens for FINISHED is woken for events, not for steps."""
+        listens for FINISHED is woken for events, not for steps. A future has begun already."""
         ...
 
     @property

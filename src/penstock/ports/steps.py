@@ -25,9 +25,31 @@ class StepRow(NamedTuple):
     started_at: float
     finished_at: float | None = None
     result: str | None = None
-    """JSON text."""
+    """JSON text, or where that is: see `LargeResult`."""
     details: str | None = None
     """Of a receipt, JSON text: `ReceiptDetails` without what is None."""
+
+
+class LargeResult(NamedTuple):
+    """A result that is in the blob store, under the id of its job."""
+
+    digest: str
+    size: int
+
+    def __str__(self) -> str:
+        """As it is stored in place of the result. No JSON text begins so."""
+        return f"{_LARGE}{self.digest}:{self.size}"
+
+
+_LARGE = "blob:"
+
+
+def large_result(result: str | None) -> LargeResult | None:
+    """Where a result is that is not stored with its step."""
+    if result is None or not result.startswith(_LARGE):
+        return None
+    digest, size = result.removeprefix(_LARGE).split(":")
+    return LargeResult(digest, int(size))
 
 
 SECRET_BYTES = 32

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from penstock.adapters.sql.tasks import TaskStore
-from penstock.documents.service import Documents
+from penstock.documents.service import REASON_LIMIT, Documents
 from penstock.engine.context import JobContext
-from penstock.errors import Blocked, ConfigError, PenstockError, PermanentError
+from penstock.errors import Blocked, ConfigError, PermanentError
 from penstock.model.document import DocumentState
 from penstock.model.finding import Finding
 from penstock.model.research import PageState, ProviderReply, SearchRef
@@ -27,7 +27,6 @@ from penstock.research.page import PAGES, TIMEOUT_SECONDS, fetch_page
 from penstock.research.providers import Providers
 from penstock.research.robots import Robots
 
-REASON_LIMIT = 500
 ABSTRACT_LIMIT = 5000
 RECORD_LIMIT = 1000
 """Maximum characters of an abstract in a job's result."""
@@ -57,11 +56,7 @@ class ResearchDeps:
 
     async def reason(self, error: BaseException) -> str:
         """Format an error for people."""
-        said = str(error) or type(error).__name__
-        if not isinstance(error, PenstockError):
-            said = f"{type(error).__name__}: {said}"
-        (masked,) = await self.documents.mask([said])
-        return masked[:REASON_LIMIT]
+        return await self.documents.masked_reason(error)
 
 
 def register(tools: ResearchDeps, job: Callable[..., Callable[[Any], Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from penstock.engine.waiters import SnapshotWaiters
+from penstock.engine.snapshots import SnapshotWaiters
 from penstock.errors import TaskNotFound
 from penstock.model.job import JobState
 from penstock.model.research import TaskRecord, TaskStatus

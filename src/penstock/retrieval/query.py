@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.retrieval.question_words import without_asking
 from penstock.retrieval.stop_words import stop_words, without_particles, without_stop_words
 from penstock.retrieval.terms import index_terms, normal, script
 
@@ -25,6 +25,21 @@ SMALL_CORPUS = 100
 """How rare a term is cannot be told from fewer chunks: of two, what one holds is in half."""
 NO_WEIGHT = 1e-6
 """What FTS5 gives terms that more than half of all chunks hold."""
+
+
+_JAPANESE = (
+    r"(?:とは|のは|って)?(?:何故|なぜ|どうして|どのように|どのような|どのくらい|どれくらい|どのぐらい|"
+    r"どれぐらい|どうすれば|どうやって|どんな|どちら|どの|どれ|どこ|どう|いつ|誰|だれ|何|なに|なん)|"
+    r"について(?:は|の)?|とは|理由|(?:を)?教えて(?:ください|下さい)?|(?:よ|良)?いですか|"
+    r"(?:なの|の)?(?:です|ます|ません|でした|ました|でしょう)か|か(?=[。?]|\s|$)"
+)
+_KOREAN = (
+    r"무엇(?:인가요|인지|입니까|일까요|이며|을|이)?|뭔가요|뭐예요|뭐가|뭐|왜|어떻게|어떤|무슨|"
+    r"어디(?:에서|에|서)?|언제(?:까지|부터)?|얼마나|얼마|몇|누가|이유(?:는|가|를)?|까닭(?:은|이|을)?|"
+    r"에 대해|알려 ?주세요|설명해 ?주세요|(?:인가요|은가요|는가요|나요|까요|습니까|니까)(?=\W|$)"
+)
+_ASKING = re.compile(f"{_JAPANESE}|{_KOREAN}")
+"""Words that only ask, in Japanese and Korean."""
 
 
 class Role(StrEnum):
@@ -76,6 +91,13 @@ class WeighedQuery:
     def ideal(self) -> float:
         """About the BM25 score of a chunk of usual length that holds every term once."""
         return sum(term.weight for term in self.terms if term.role is not Role.FREQUENT)
+
+    @property
+    def unknown(self) -> float:
+        """How much of the question no chunk at all holds, from 0 to 1."""
+        whole = sum(term.rarity for term in self.terms)
+        none = sum(term.rarity for term in self.terms if term.role is Role.UNKNOWN)
+        return none / (whole or 1.0)
 
     def coverage(self, held: Collection[str]) -> float:
         """How much of the question a chunk with these terms holds, from 0 to 1; rare terms count
@@ -170,3 +192,8 @@ def match_expression(query: WeighedQuery, scope: Sequence[str] = ()) -> str | No
 
 def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
+
+
+def without_asking(text: str) -> str:
+    """`text`, in lower case and NFKC, with a space for each word that only asks."""
+    return _ASKING.sub(" ", text)

@@ -1,81 +1,22 @@
-"""Search: a question in, ranked passages out, with explanations.
-
-A hit is relevant that holds enough of the question's words, the rare ones counting most, or whose
-vector is near enough, or of which both are true in part. How the limits were found:
-docs/decisions/0059-relevance.md.
-"""
+"""Search: a question in, ranked passages out, with explanations."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from statistics import median
 from typing import Literal
 
 from penstock.errors import PenstockError, ValidationError
 from penstock.model import document as model
-from penstock.ports.documents import DocumentQuery, DocumentStore, Findings, Place, Scope
+from penstock.ports.documents import DocumentQuery, Findings, Place, Scope
 from penstock.retrieval.fusion import DEPTH, Fused, RankedHit, Ranks, Weights, fuse
 from penstock.retrieval.query import Query, WeighedQuery, query_terms, weigh
+from penstock.retrieval.relevance import Cutoff, relevant
 from penstock.retrieval.snippet import snippet
+from penstock.retrieval.stop_words import language
 from penstock.retrieval.terms import index_terms
-
-OFFLINE_SIMILARITY = 0.22
-"""For the offline embedder. Others have a range of their own, and so need a limit of their own."""
-OFFLINE_FLOOR = 0.1
-"""Where its cosines begin to say something."""
-OTHER_SCRIPT = 2 / 3
-"""The part of it that is enough for a passage in another script, for which no words can speak."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cutoff:
-    """The minimum a hit needs: either, or a part of one and the rest of the other."""
-
-    coverage: float = 0.25
-    """0: every hit is relevant."""
-    similarity: float | None = OFFLINE_SIMILARITY
-    """Cosine. None: not known for this embedder, so whatever vectors find is relevant."""
-    floor: float | None = OFFLINE_FLOOR
-    """The cosine up to which texts have nothing in common. None: not known for this embedder, so
-    the median of what vectors have found for the question is taken for it."""
-
-    def passes(self, hit: Fused, floor: float) -> bool:
-        if self.coverage == 0.0:
-            return True
-        evidence = (hit.coverage or 0.0) / self.coverage
-        if hit.vector_score is not None:
-            evidence += self._nearness(hit.vector_score, floor)
-        return evidence >= (OTHER_SCRIPT if hit.other_script else 1.0)
-
-    def _nearness(self, cosine: float, floor: float) -> float:
-        if self.similarity is None or cosine >= self.similarity:
-            return 1.0
-        if self.similarity <= floor:
-            return 0.0
-        return max(0.0, cosine - floor) / (self.similarity - floor)
-
-
-def relevant(
-    hits: Sequence[Fused],
-    query: WeighedQuery,
-    terms: Callable[[str], Collection[str]],
-    cutoff: Cutoff,
-) -> Iterator[Fused]:
-    """Those of the hits that pass, with their coverage; `terms` gives those of a hit by its id."""
-    floor = cutoff.floor
-    if floor is None:
-        cosines = [hit.vector_score for hit in hits if hit.vector_score is not None]
-        floor = median(cosines) if cosines else 0.0
-    for hit in hits:
-        # Of what words have not found there is no need to look which it holds.
-        share = 0.0 if hit.text_rank is None else query.coverage(terms(hit.id))
-        looked_at = replace(hit, coverage=share)
-        if cutoff.passes(looked_at, floor):
-            yield looked_at
-
 
 MAX_HITS = 100
 
@@ -132,7 +73,7 @@ class SearchResult:
 
 
 async def search(
-    documents: DocumentStore,
+    find: Callable[[DocumentQuery], Awaitable[Findings]],
     question: str,
     scope: Scope,
     *,
@@ -159,7 +100,7 @@ async def search(
     weighing = _Weighing(query)
     left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
     wanted = DocumentQuery(scope, query.terms, weighing, vector, model, DEPTH, left)
-    findings = await documents.find(wanted)
+    findings = await find(wanted)
     weighed = weighing.weighed
     ranked = fuse(
         _hits(findings.text, findings, 0.0),
@@ -175,9 +116,12 @@ async def search(
     def terms_of(id_: str) -> set[str]:
         return set(index_terms(place_of(id_).chunk.text))
 
+    def language_of(id_: str) -> str:
+        return language(place_of(id_).chunk.text)
+
     def passages() -> list[Passage]:
         held = weighed.weights
-        kept = relevant(ranked, weighed, terms_of, cutoff or Cutoff())
+        kept = relevant(ranked, weighed, terms_of, language_of, cutoff or Cutoff())
         return [_passage(one, place_of(one.id), held) for one in islice(kept, limit)]
 
     # A hundred chunks in which every word matches are tens of milliseconds of work.

@@ -83,6 +83,7 @@ _MEANT_WORDS = (
 _MEANT = frozenset(_MEANT_WORDS.split())
 """Those of other languages that mean something in English: small words only beside another word of
 their language."""
+_LOOKED_AT = 1000
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
 _CLITICS = re.compile(
     r"\b(?:do|does|did|is|are|was|were|has|have|had|ca|wo|could|should|would|must|might|need)"
@@ -107,6 +108,14 @@ def stop_words(text: str) -> frozenset[str]:
             if len(run) > 1 and run.isupper() and run not in _OPERATORS
         }
     return frozenset(found | _parts(held))
+
+
+def language(text: str) -> str:
+    """The language of a text by its stop words: "en", "de", ...; "" where they do not tell."""
+    runs = [normal(run) for run in run_pattern().findall(text[:_LOOKED_AT])]
+    counts = {name: sum(run in words for run in runs) for name, words in _LISTS.items()}
+    first, second = sorted(counts, key=counts.__getitem__, reverse=True)[:2]
+    return first if counts[first] > counts[second] else ""
 
 
 def _parts(held: set[str]) -> set[str]:

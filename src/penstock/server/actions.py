@@ -54,9 +54,10 @@ class RecordedAction:
 
 @asynccontextmanager
 async def acting(
-    request: Request, caller: Caller, action: str, subject: str, **detail: Any
+    request: Request, action: str, subject: str, **detail: Any
 ) -> AsyncIterator[RecordedAction]:
-    """Record an action, the block, however it ends. `detail` contains no payloads."""
+    """Record an action of the caller, the block, however it ends. `detail` contains no payloads."""
+    caller: Caller = request.state.caller
     access: AccessStore = request.app.state.access
     deed = RecordedAction(detail)
     record = Action(

@@ -6,9 +6,10 @@ import json
 from typing import Any
 from urllib.parse import quote
 
+from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.model.access import Caller, KeyScope
+from penstock.model.access import KeyScope
 from penstock.wire.view import plain
 
 TOLD = ("id", "answer_id", "collection", "state")
@@ -24,10 +25,10 @@ def reply(
     return Response(body, status, media_type="application/json", headers=headers)
 
 
-def for_caller(answer: Response, caller: Caller) -> Response:
+def for_caller(request: Request, answer: Response) -> Response:
     """Reduce a response about something stored to its id and state, for callers without the scope
     `read`."""
-    if KeyScope.READ in caller.scopes:
+    if KeyScope.READ in request.state.caller.scopes:
         return answer
     whole = json.loads(bytes(answer.body))
     told = reply({name: whole[name] for name in TOLD if name in whole}, answer.status_code)

@@ -26,7 +26,6 @@ from penstock.server.routes import (
     jobs,
     mcp,
     operators,
-    search,
     tasks,
 )
 
@@ -73,7 +72,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.told = events.EventCache()
     state.callers = Callers(app.keys.store, config.requests_per_minute, config.anonymous)
     # Each is looked through in turn, so what is asked for most comes first.
-    for_all = (jobs, search, documents, tasks, answers, events, health)
+    for_all = (jobs, documents, tasks, answers, events, health)
     parts = (*for_all, operators, mcp)
     routers = [part.routes for part in parts] + dashboard.ALL
     for router in routers:

@@ -60,10 +60,10 @@ def _too_large(most: int) -> Problem:
     return Problem(413, "too-large", f"over {most:,} bytes in one request")
 
 
-async def whole(request: Request) -> bytes:
-    """Read a whole JSON body."""
+async def whole(request: Request, most: int | None = None) -> bytes:
+    """Read a whole body, of `json_bytes` unless it may have fewer."""
     config: ServerConfig = request.app.state.config
-    return b"".join([chunk async for chunk in stream(request, config.json_bytes)])
+    return b"".join([chunk async for chunk in stream(request, most or config.json_bytes)])
 
 
 async def json_body(request: Request, model: type[Model]) -> tuple[Model, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated
@@ -14,7 +14,7 @@ from fastapi.dependencies.models import Dependant
 
 from penstock.adapters.sql.access import AccessStore
 from penstock.errors import QueueUnavailable
-from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
+from penstock.model.access import EVERYTHING, ApiKey, Caller, hash_of
 from penstock.model.server import Anonymous
 from penstock.server.problems import Problem
 from penstock.server.ratelimit import Allowance, Limit, RateLimiter
@@ -140,28 +140,6 @@ async def check_still_allowed(request: Request) -> None:
 
 
 Known = Annotated[Caller, Depends(known)]
-
-
-def allowed(*scopes: KeyScope) -> Callable[..., Awaitable[Caller]]:
-    """Dependency: the caller with these scopes, within the rate limit, without parameters that the
-    route does not have."""
-
-    async def check(request: Request) -> Caller:
-        caller = await known(request)
-        for scope in scopes:
-            if (lacks := caller.lacks(scope)) is not None:
-                raise Problem(403, "forbidden", lacks)
-        check_parameters(request)
-        return caller
-
-    return check
-
-
-Reader = Annotated[Caller, Depends(allowed(KeyScope.READ))]
-Writer = Annotated[Caller, Depends(allowed(KeyScope.WRITE))]
-PermitHolder = Annotated[Caller, Depends(allowed(KeyScope.WRITE, KeyScope.READ))]
-"""Access for routes that create something from stored data and return it."""
-Admin = Annotated[Caller, Depends(allowed(KeyScope.ADMIN))]
 
 
 def check_parameters(request: Request) -> None:

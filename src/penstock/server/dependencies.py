@@ -3,45 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 
 from penstock.api.queue_depth import Depth
 from penstock.api.tenant_view import TenantView
-from penstock.model.access import Caller
+from penstock.model.access import Caller, KeyScope
 from penstock.research.service import MAX_WAIT
-from penstock.server.callers import Admin, PermitHolder, Reader, Writer, check_still_allowed
-from penstock.server.problems import busy
+from penstock.server.callers import check_parameters, check_still_allowed, known
+from penstock.server.problems import Problem, busy
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
 
 
-def _tenant_view(request: Request, caller: Caller) -> TenantView:
-    return TenantView(request.app.state.penstock, caller.tenant)
+class CallerView(TenantView):
+    """The app as a caller over HTTP sees it, and what the caller may do."""
+
+    def __init__(self, app: Penstock, caller: Caller) -> None:
+        super().__init__(app, caller.tenant)
+        self.caller = caller
+
+    @property
+    def may_write(self) -> bool:
+        return KeyScope.WRITE in self.caller.scopes
+
+    @property
+    def may_control(self) -> bool:
+        """Whether the caller may control lanes and processes, which all tenants share."""
+        return KeyScope.ADMIN in self.caller.scopes
+
+    @property
+    def signed_in(self) -> bool:
+        return self.caller.key is not None
 
 
-# Asynchronous, though they wait for nothing: others are run in a thread.
+def _access(*scopes: KeyScope) -> Any:
+    """Dependency: the view of a caller with these scopes, within the rate limit, of a request
+    without parameters that the route does not have."""
+
+    async def view(request: Request) -> CallerView:
+        caller = await known(request)
+        for scope in scopes:
+            if (lacks := caller.lacks(scope)) is not None:
+                raise Problem(403, "forbidden", lacks)
+        check_parameters(request)
+        return CallerView(request.app.state.penstock, caller)
+
+    return Depends(view)
 
 
-async def _reading(request: Request, caller: Reader) -> TenantView:
-    return _tenant_view(request, caller)
-
-
-async def _writing(request: Request, caller: Writer) -> TenantView:
-    return _tenant_view(request, caller)
-
-
-async def _asking(request: Request, caller: PermitHolder) -> TenantView:
-    return _tenant_view(request, caller)
-
-
-async def _controlling(request: Request, caller: Admin) -> TenantView:
-    return _tenant_view(request, caller)
-
-
-ReadAccess = Annotated[TenantView, Depends(_reading)]
-WriteAccess = Annotated[TenantView, Depends(_writing)]
-AskAccess = Annotated[TenantView, Depends(_asking)]
-AdminAccess = Annotated[TenantView, Depends(_controlling)]
+ReadAccess = Annotated[CallerView, _access(KeyScope.READ)]
+WriteAccess = Annotated[CallerView, _access(KeyScope.WRITE)]
+AskAccess = Annotated[CallerView, _access(KeyScope.WRITE, KeyScope.READ)]
+"""Access for routes that create something from stored data and return it."""
+AdminAccess = Annotated[CallerView, _access(KeyScope.ADMIN)]
 
 
 T = TypeVar("T")

@@ -29,6 +29,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 NUL = b"%00"
+MAX_PARAMETERS = 100
+"""More than any path has: each may be an error of its own."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 16_000_000
@@ -139,6 +141,8 @@ class Guard:
         if NUL in scope["raw_path"] or NUL in scope["query_string"]:
             # PostgreSQL has no text with it, and would be said not to be there.
             raise Problem(422, "invalid", "no name and no filter holds a NUL")
+        if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
+            raise Problem(422, "invalid", f"over {MAX_PARAMETERS} parameters")
         if len(headers.getlist("host")) > 1:
             raise Problem(400, "bad-request", "there are several Host headers")
         host, port = _place(f"//{headers.get('host', '')}")

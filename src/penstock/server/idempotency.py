@@ -31,8 +31,7 @@ KEPT = ("location", "content-type")
 REPLAYED = {"Idempotency-Replayed": "true"}
 
 
-def fingerprint(request: Request, *content: Any) -> str:
-    """Hash what must be equal for two requests to be the same."""
+def _fingerprint(request: Request, *content: Any) -> str:
     told = [request.method, request.url.path, request.url.query, *content]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
@@ -42,21 +41,20 @@ def digest(body: bytes) -> str:
 
 
 async def once(
-    request: Request,
-    tenant: str,
-    print_of: str,
-    make: Callable[[str], Awaitable[Response]],
-    made: str = "",
+    request: Request, make: Callable[[str], Awaitable[Response]], *content: Any, made: str = ""
 ) -> Response:
-    """Execute `make` once, or repeat its previous response. `made` is a new id for what it creates,
-    reported to others while it is in progress; if it was begun before, `make` gets that id."""
+    """Execute `make` once, or repeat its previous response. Requests are the same if their
+    `content` is equal, too. `made` is a new id for what it creates, reported to others while it is
+    in progress; if it was begun before, `make` gets that id."""
     key = _key(request)
     if key is None:
         return await make(made)
     access: AccessStore = request.app.state.access
     route = _route(request)
     holder = new_id()
-    begun = await access.begin(tenant, route, key, print_of, holder, made)
+    tenant = request.state.caller.tenant
+    same = _fingerprint(request, *content)
+    begun = await access.begin(tenant, route, key, same, holder, made)
     match begun:
         case Done():
             return Response(begun.body, begun.status, headers=dict(begun.headers) | REPLAYED)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram
@@ -14,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from penstock.engine.loop_monitor import LoopLag
 from penstock.model.job import JobState
+from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import KindCounts
 from penstock.server.queue_metrics import DESCRIBED, QueueSnapshot, look_at
 
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90, 300)
 
 MAX_OTHERS = 100
-"""Maximum kinds with their own label that no process handles, for the lifetime of this server."""
+"""Maximum kinds with their own label that no process handles, for the lifetime of this server; and
+lanes that are not configured by their names."""
 OTHER = "other"
-"""Label of all other kinds."""
+"""Label of all others."""
+BREAKERS = ("closed", "suspect", "open")
 
 
 class Metrics:
@@ -33,6 +37,7 @@ class Metrics:
         self.streams: Tally[str] = Tally()
         """Open streams, by tenant."""
         self._kinds = KindLabels(handled)
+        self._lanes = LaneLabels()
         self._registry = registry = CollectorRegistry()
         route = ["method", "route"]
         self._requests = Counter(
@@ -90,6 +95,7 @@ class Metrics:
     async def text(self, app: Penstock) -> tuple[bytes, str]:
         """Return all metrics as text, and the content type."""
         look = self._kinds.bounded(await look_at(app))
+        look = look._replace(lanes=self._lanes.bounded(look.lanes, app.lanes.named()))
         looked_up = CollectorRegistry()
         looked_up.register(_Found([one.family(look) for one in DESCRIBED]))
         return generate_latest(self._registry) + generate_latest(looked_up), CONTENT_TYPE_LATEST
@@ -135,3 +141,38 @@ def _together(counts: list[KindCounts]) -> KindCounts:
         states.update(one.states)
     oldest = [one.oldest_queued_at for one in counts if one.oldest_queued_at is not None]
     return KindCounts(OTHER, states, min(oldest, default=None))
+
+
+class LaneLabels:
+    """Gives lanes that are configured by their names their own label, and some others, as patterns
+    make: those with the most to do when first seen, which then keep it."""
+
+    def __init__(self) -> None:
+        self._others: set[str] = set()
+
+    def bounded(self, lanes: Sequence[LaneInfo], named: Collection[str]) -> Sequence[LaneInfo]:
+        """Combine the lanes without their own label into one."""
+        made = [one for one in lanes if one.name not in named]
+        for one in sorted(made, key=lambda one: -one.waiting - one.in_flight):
+            if len(self._others) < MAX_OTHERS:
+                self._others.add(one.name)
+        own = ({*named} | self._others) - {OTHER}
+        rest = [one for one in lanes if one.name not in own]
+        if not rest:
+            return lanes
+        return [*(one for one in lanes if one.name in own), _one_lane(rest)]
+
+
+def _one_lane(lanes: Sequence[LaneInfo]) -> LaneInfo:
+    """The sum of what is counted, and the worst of the rest."""
+    return replace(
+        lanes[0],
+        name=OTHER,
+        spacing=max(one.spacing for one in lanes),
+        max_parallel=sum(one.max_parallel for one in lanes),
+        in_flight=sum(one.in_flight for one in lanes),
+        waiting=sum(one.waiting for one in lanes),
+        used_today=sum(one.used_today for one in lanes),
+        breaker=max((one.breaker for one in lanes), key=BREAKERS.index),
+        blocked_why=next((one.blocked_why for one in lanes if one.blocked_why), None),
+    )

@@ -238,7 +238,12 @@ DESCRIBED = (
         "trip_seconds",
         "counter",
     ),
-    _lane("in_flight", "Requests in flight.", lambda lane: lane.in_flight),
+    _lane(
+        "in_flight",
+        "Requests in flight. Of lanes that are not configured by name, as those of hosts, a "
+        "hundred are told apart, and the rest together as `other`.",
+        lambda lane: lane.in_flight,
+    ),
     _lane(
         "max_parallel", "Requests that may be under way at a time.", lambda lane: lane.max_parallel
     ),

@@ -21,6 +21,7 @@ from penstock.ports.lanes import News
 from penstock.ports.queue import Lease, Outcome, Settlement
 from penstock.ports.steps import END_HASH, WAIT_HASH, signal_wait
 from penstock.testing.loop import SimulatedProcess
+from penstock.testing.receipts import ReceiptBook
 from penstock.testing.rows import (
     JobGone,
     JobRow,
@@ -72,6 +73,8 @@ it in its tenant's line was: whoever has enqueued a hundred waits for a hundred.
 IDLE_SECONDS = 0.6
 """A job that needs no lane does not wait longer while a process has nothing at all to do. Who polls
 finds it within a second, so that a wake-up is needed."""
+ASKS, ASKS_SECONDS = 60, 3.0
+"""A process does not ask so often within this time while nothing changes, and is given nothing."""
 ASLEEP_SECONDS = 5.0
 """A job that waits for a signal, and has it, is not put off longer."""
 FAIR_SLACK = 8
@@ -93,6 +96,15 @@ class _Line(NamedTuple):
     turns: float
     """Turns between it and the one that was served then."""
     served: Mapping[str, int]
+
+
+class _Asks(NamedTuple):
+    """Claims of a member that found nothing, one after another."""
+
+    commits: int
+    """What had been committed before."""
+    since: float
+    times: int
 
 
 _STORED = (
@@ -163,6 +175,10 @@ class ReferenceModel:
         self._begun: set[tuple[str, int]] = set()
         self._marked: set[tuple[str, int]] = set()
         """Those of them that a crash would cost an attempt."""
+        self._commits = 0
+        self._asks: dict[str, _Asks] = {}
+        self._joined: set[str] = set()
+        """Memberships that their processes know of: the answer to a request to join may be lost."""
         self._leaving: set[str] = set()
         self._excused: dict[int | None, float] = {None: -inf}
         """Until when a process, by its pid, may lose its lease; under None, all may."""
@@ -173,6 +189,7 @@ class ReferenceModel:
         self._turns: dict[int, float] = {}
         self._served: Counter[tuple[int, str]] = Counter()
         self._served_at: dict[tuple[int, str], float] = {}
+        self.receipts = ReceiptBook(self.wrong)
         self._claimed: list[tuple[int, str]] = []
         """Of the transaction that is judged, by band and tenant."""
 
@@ -200,6 +217,18 @@ class ReferenceModel:
         """A member is about to give back what it holds and has never heard of: job and token."""
         self._given_back |= {(member, job, token) for job, token in leases}
 
+    def ask(self, member: str, process: SimulatedProcess) -> None:
+        """A member has asked for jobs, and was given none."""
+        now, last = self._clock(), self._asks.get(member)
+        if last is None or last.commits != self._commits or now - last.since > ASKS_SECONDS:
+            last = _Asks(self._commits, now, 0)
+        self._asks[member] = last._replace(times=last.times + 1)
+        if last.times == ASKS and self._late(last.since) > 0.0:
+            self.wrong.append(
+                f"{process} asks again and again: {ASKS} times in {now - last.since:.1f} s, "
+                "while nothing changes"
+            )
+
     def begin(self, lease: Lease, process: SimulatedProcess) -> None:
         """A process starts a handler."""
         if (lease.id, lease.token) not in self._begun:
@@ -213,6 +242,10 @@ class ReferenceModel:
     def unmark(self, lease: Lease) -> None:
         """It waits, and is not to blame if its process dies."""
         self._marked.discard((lease.id, lease.token))
+
+    def join(self, member: str) -> None:
+        """A process was told that it has joined."""
+        self._joined.add(member)
 
     def leave(self, member: str) -> None:
         """A process is about to end its membership itself."""
@@ -241,6 +274,7 @@ class ReferenceModel:
 
     def commit(self, changes: Sequence[RowChange]) -> None:
         """Judge a transaction."""
+        self._commits += 1
         before = dict(self._lanes)
         taken: list[SlotRow] = []
         for change in changes:
@@ -264,6 +298,7 @@ class ReferenceModel:
                     self._step(change)
                 case StepGone():
                     self._steps.pop((change.job, change.key), None)
+                    self.receipts.forget(change.job, change.key)
                 case SignalRow():
                     self._signal(change)
                 case SignalGone():
@@ -360,6 +395,12 @@ class ReferenceModel:
         spent = row.state == "queued" and row.attempts == old.attempts
         if spent and said.report is not None:
             self._judge_spent(row, said)
+        if said.outcome is Outcome.RETRY and said.report is None and not spent:
+            self.wrong.append(
+                f"job {row.id} has failed at attempt {old.attempts}, and is at {row.attempts} again"
+            )
+        if said.outcome in (Outcome.RETRY, Outcome.FAILED) and said.traceback is not None:
+            self.receipts.fail(row.seq, row.id, row.token)
 
     def _judge_spent(self, row: JobRow, said: Settlement) -> None:
         """An outage and a 429 cost no attempt."""
@@ -401,6 +442,7 @@ class ReferenceModel:
             if known not in (None, row.result) and not _ends_earlier(row, known):
                 self.wrong.append(f"step {row.name} of job {job.id} was recorded, and done again")
             self._steps[row.job, row.key] = row.result
+        self.receipts.record(row, job.token)
 
     # Signals.
 
@@ -438,9 +480,11 @@ class ReferenceModel:
 
     def _judge_asleep(self, seq: int) -> None:
         """A signal that is there wakes its job."""
-        job = self._jobs[seq]
-        if job.state != "queued" or job.ready or job.run_at < self._now() + ASLEEP_SECONDS:
+        job, now = self._jobs[seq], self._now()
+        if job.state != "queued" or job.ready or job.run_at < now + ASLEEP_SECONDS:
             return
+        if job.since > now:
+            return  # the clock was set back since: the next upkeep brings it forward
         for one in self._signals.get(seq, {}).values():
             if one.taken_by is None and job.waits_lane == signal_wait(one.name):
                 self.wrong.append(f"job {job.id} has signal {one.name!r}, and waits for it")
@@ -486,7 +530,9 @@ class ReferenceModel:
     def _gone(self, number: int) -> None:
         member = self._members.pop(number)
         process = next((one for one in self._processes if one.pid == member.pid), None)
-        if process is None or not process.alive or member.id in self._leaving:
+        if process is None or not process.alive:
+            return
+        if member.id not in self._joined or member.id in self._leaving:
             return
         process.lapses += 1
         if not self._is_excused(process):
@@ -574,13 +620,15 @@ class ReferenceModel:
 
     def copy(self) -> dict[str, Any]:
         """All that is stored, as far as the model goes."""
-        return {name: deepcopy(getattr(self, name)) for name in _STORED}
+        copied = {name: deepcopy(getattr(self, name)) for name in _STORED}
+        return {**copied, "receipts": self.receipts.copy()}
 
     def rewind(self, stored: Mapping[str, Any]) -> None:
         """A replica has taken over that knows no more than this. What was accepted later is lost,
         and by nobody's fault."""
-        for name, value in stored.items():
-            setattr(self, name, deepcopy(value))
+        for name in _STORED:
+            setattr(self, name, deepcopy(stored[name]))
+        self.receipts.rewind(stored["receipts"])
         self._rewound_at = self._clock()
         self._held = Counter(job.holder for job in self._jobs.values() if job.holder is not None)
         self._idle_since = dict.fromkeys(self._members, self._clock())

@@ -34,6 +34,7 @@ class RecordingQueue(SimulatedQueue):
         member = RecordingMember(self, kinds, max_workers, lease_seconds, inbox)
         member.model = self.model
         await member.join()
+        self.model.join(member.id)
         return member
 
 
@@ -52,7 +53,10 @@ class RecordingMember(SqliteMember):
         returned: Sequence[Returned] = (),
     ) -> Exchange:
         self.model.send(self.id, settlements, current.get())
-        return await super().exchange(settlements, progress, want, returned)
+        done = await super().exchange(settlements, progress, want, returned)
+        if want is not None and want.looks and not done.leases:
+            self.model.ask(self.id, current.get())
+        return done
 
     def mark_started(self, lease: Lease) -> int:
         self.model.begin(lease, current.get())

@@ -17,6 +17,7 @@ class JobRow(NamedTuple):
     state: str
     ready: int
     run_at: float
+    since: float
     waits_lane: str | None
     lane: str
     band: int
@@ -78,6 +79,8 @@ class StepRecord(NamedTuple):
     name: str
     arguments: str
     result: str | None
+    details: str | None
+    """Of a receipt."""
 
 
 class StepGone(NamedTuple):

@@ -147,6 +147,7 @@ class ServerQueue(RecordingQueue):
         member = ServerMember(self, kinds, max_workers, lease_seconds, None)
         member.model = self.model
         await member.join()
+        self.model.join(member.id)
         return member
 
 

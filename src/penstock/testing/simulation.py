@@ -32,6 +32,7 @@ from penstock.testing.history import told
 from penstock.testing.loop import SimulatedProcess, Stuck, current
 from penstock.testing.machine import Machine, Rows, scratch_folder
 from penstock.testing.model import ReferenceModel
+from penstock.testing.receipts import watched
 from penstock.testing.recording import RecordingQueue
 from penstock.testing.server import Network, ServerQueue
 
@@ -83,6 +84,15 @@ class SimulationReport:
     """Callbacks that were run."""
 
 
+@dataclass(slots=True, eq=False)
+class _Replica:
+    """A copy of the server that has fallen behind."""
+
+    rows: Rows
+    model: dict[str, Any]
+    """What the reference model knew when they were stored."""
+
+
 class Simulation:
     """One run of an app under one seed."""
 
@@ -123,15 +133,16 @@ class Simulation:
         self._started = 0
         self._outage = (0.0, 0)
         """Until when dependencies fail, and in which way."""
-        self._lagging = self._failovers = 0
-        """Replicas that have fallen behind, and those that have taken over."""
+        self._replicas: list[_Replica] = []
+        """Those that have fallen behind."""
+        self._failovers = 0
         self._over = False
         """Everything is done; there is nothing left that a failover could undo."""
 
     def run(self) -> list[str]:
         """Run it to its end; what was wrong, in words."""
         machine, loop = self.machine, self.machine.loop
-        with machine.running(), _replaced_transport(self):
+        with machine.running(), _replaced_transport(self), watched(self.model.receipts):
             computer = machine.process("computer")
             for fault in self.faults:
                 at = self._begun + fault.at
@@ -246,7 +257,7 @@ class Simulation:
             failovers = self._failovers
             await app.drain()
             jobs = await app.jobs(limit=1000)
-            if failovers == self._failovers and not self._lagging:
+            if failovers == self._failovers and not self._replicas:
                 self._over = True
                 return jobs
             await asyncio.sleep(RESTART_SECONDS)
@@ -341,10 +352,9 @@ class Simulation:
                 self.network.connections += 1
                 self.network.down_until = max(self.network.down_until, until)
             case FaultKind.FAILOVER if not self._over:
-                self._lagging += 1
-                lag = min(fault.seconds, FAILOVER_SECONDS)
-                stored = machine.connection.copy(), self.model.copy()
-                loop.call_later(lag, self._fail_over, *stored)
+                replica = _Replica(machine.connection.copy(), self.model.copy())
+                self._replicas.append(replica)
+                loop.call_later(min(fault.seconds, FAILOVER_SECONDS), self._fail_over, replica)
             case _:
                 """The process is not there."""
 
@@ -387,13 +397,15 @@ class Simulation:
     def _mend_network(self) -> None:
         self.network.lost = self.network.doubled = 0.0
 
-    def _fail_over(self, rows: Rows, stored: dict[str, Any]) -> None:
-        """The replica that has lagged since those rows were stored takes over."""
+    def _fail_over(self, replica: _Replica) -> None:
+        """It takes over, with no more than it has; the others follow it from now on."""
         self.note("the replica takes over")
-        self._lagging -= 1
+        self._replicas.remove(replica)
         self._failovers += 1
-        self.machine.connection.restore(rows)
-        self.model.rewind(stored)
+        for other in self._replicas:
+            other.rows, other.model = replica.rows, replica.model
+        self.machine.connection.restore(replica.rows)
+        self.model.rewind(replica.model)
         self.network.connections += 1
         self.network.down_until = self.machine.loop.clock + RESTART_SECONDS
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.errors import PenstockError
 from penstock.model.document import DocumentState
-from penstock.ports.documents import DocumentQuery, DocumentStore, Scope
+from penstock.ports.documents import DocumentQuery, Scope
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.model.document import Document, DocumentState
-from penstock.ports.documents import Arrived, DocumentStore, Version
+from penstock.ports.documents import Arrived, Version
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,

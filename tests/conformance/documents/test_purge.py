@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.errors import QueueError
 from penstock.model.document import DocumentState
-from penstock.ports.documents import DocumentStore, Version
+from penstock.ports.documents import Version
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.ports.documents import DocumentStore, ScannedPage, Version
+from penstock.adapters.sql.documents import DocumentStore
+from penstock.ports.documents import ScannedPage, Version
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.errors import EmbedderError
-from penstock.ports.documents import DocumentStore, Scope
-from penstock.retrieval.search import Cutoff, SearchResult, search
+from penstock.ports.documents import Scope
+from penstock.retrieval.relevance import Cutoff
+from penstock.retrieval.search import SearchResult, search
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,
@@ -38,7 +40,9 @@ async def ask(
         return vector_of(text)
 
     cutoff = cutoff or Cutoff(similarity=NEAR)
-    return await search(documents, question, Scope(TENANT), model=MODEL, embed=embed, cutoff=cutoff)
+    return await search(
+        documents.find, question, Scope(TENANT), model=MODEL, embed=embed, cutoff=cutoff
+    )
 
 
 def found(result: SearchResult) -> list[str]:
@@ -60,8 +64,9 @@ async def test_what_only_its_vector_finds_is_relevant_where_that_is_near(
     async def embed(text: str) -> bytes:
         return vector_of("tide moon")
 
+    near = Cutoff(similarity=NEAR, floor=None)  # the range of these vectors is not known
     result = await search(
-        documents, "sea", Scope(TENANT), model=MODEL, embed=embed, cutoff=Cutoff(similarity=NEAR)
+        documents.find, "sea", Scope(TENANT), model=MODEL, embed=embed, cutoff=near
     )
     assert found(result) == ["the"]
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.errors import ModelReplaced
 from penstock.model.document import DocumentState
-from penstock.ports.documents import DocumentStore, Version
+from penstock.ports.documents import Version
 from tests.conformance.document_support import (
     DOCUMENT_STORES,
     MODEL,

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.model.job import JobState, Priority
 from penstock.model.lane import SPARE
+from penstock.ports.lanes import Permit
 from penstock.ports.queue import (
     UNKNOWN_LANE,
     JobQueue,
@@ -18,6 +19,7 @@ from penstock.ports.queue import (
 )
 from tests.conformance.lane_support import (
     LANE,
+    ask,
     claim_lanes,
     claim_one_in_lane,
     claimed_soon,
@@ -141,7 +143,7 @@ async def test_start_times_keep_the_rate_across_members(ledger: Ledger) -> None:
             starts.extend(lease.start_at for lease in await claim_lanes(member, 10))
             await asyncio.sleep(0.005)
 
-    shortest = float("inf")
+    row, shortest = 6, float("inf")
     for lane in lanes:
         starts: list[float] = []
         await add(queue, 15, lane=lane)
@@ -149,10 +151,29 @@ async def test_start_times_keep_the_rate_across_members(ledger: Ledger) -> None:
             await asyncio.gather(*(take(member, starts) for member in members))
         assert most_in_window(starts, 0.2) <= 5
         assert least_gap(starts) >= 0.04
-        shortest = min(shortest, max(starts) - min(starts))
-        if shortest <= 14 * 0.04 / 0.9:
+        # A busy machine has gaps: where it has none, the starts are as close as they may be.
+        starts.sort()
+        rows = (last - first for first, last in zip(starts, starts[row - 1 :], strict=False))
+        shortest = min(shortest, *rows)
+        if shortest <= (row - 1) * 0.04 / 0.9:
             return
-    pytest.fail(f"the rate is not used: {shortest:.3f} s at best")
+    pytest.fail(f"the rate is not used: {row} starts took {shortest:.3f} s at best")
+
+
+async def test_who_is_late_gets_time_and_the_next_start_comes_after_it(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api={"min_interval_seconds": 0.1, "max_parallel": 9})
+    slow, prompt = await ledger.join(queue), await ledger.join(await ledger.open())
+    await add(queue, 2, lane=LANE)
+    (late,) = (await slow.exchange([], [], want_lanes(1)._replace(slack=2.0))).leases
+    assert late.void_at >= late.start_at + 2.0
+    (next_,) = await claimed_soon(prompt)
+    assert next_.start_at >= late.start_at + 2.0 + 0.1
+    assert next_.void_at < next_.start_at + 0.1
+
+    (asked,) = await slow.permits([ask(patience=60.0)._replace(slack=2.0)])
+    assert isinstance(asked, Permit)
+    assert asked.void_at >= asked.start_at + 2.0
+    assert (await permitted(slow, patience=60.0)).start_at >= asked.start_at + 2.0 + 0.1
 
 
 async def test_claim_says_when_to_look_again(ledger: Ledger) -> None:

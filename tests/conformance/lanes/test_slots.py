@@ -158,14 +158,12 @@ async def test_slots_of_a_killed_process_are_free_at_once(
 async def test_slots_of_a_living_process_are_left_alone(ledger: Ledger, narrow: JobQueue) -> None:
     member = await ledger.join(narrow)
     await add(narrow, 4, lane=LANE)
-    process = await doomed(ledger, "--claim", "2", "--lanes", "2", "--start", "1", "--wait")
-    assert process.stdout is not None
-    await process.stdout.readline()
+    other = await doomed(ledger, claims=2, lanes=2, starts=1)
     await member.upkeep()
 
     assert await claim_lanes(member) == []
     assert await in_flight(narrow) == 2
-    await process.communicate(b"\n")
+    await other.kill()
     await member.upkeep()
     assert len(await claim_lanes(member)) == 2
 

@@ -1,12 +1,14 @@
 """A clock that jumps takes no job from a living process, and puts none off for longer."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from penstock.model.job import JobState
+from penstock.ports.lanes import LaneCommand
 from penstock.ports.queue import JobQueue, Lease, Member, Outcome, Settlement
+from tests.conformance.queue.test_signals import suspended
 from tests.conformance.support import (
     Ledger,
     add_one,
@@ -14,7 +16,10 @@ from tests.conformance.support import (
     claim_one,
     completed,
     error_of,
+    failed,
     get,
+    one,
+    released,
     settle,
     until,
 )
@@ -110,3 +115,59 @@ async def test_job_held_while_the_clock_was_ahead_is_free_again_afterwards(
         return await claim(member)
 
     assert [one.id for one in await until(claims, "its time")] == [job.id]
+
+
+async def wakes_by_its_signal(queue: JobQueue, lease: Lease) -> None:
+    assert await queue.signal(lease.id, "go", "1", None)
+
+
+async def wakes_by_a_lane(queue: JobQueue, lease: Lease) -> None:
+    assert await queue.control("other", LaneCommand.RESUME)
+
+
+async def redrives(queue: JobQueue, lease: Lease) -> None:
+    assert await queue.redrive(one(lease)) == [lease.id]
+
+
+def waits_for_a_lane(lease: Lease) -> Settlement:
+    return released(lease, time.time() + 2 * HOUR)._replace(waits_lane="other")
+
+
+@pytest.mark.parametrize(
+    ("ends", "wakes"),
+    [
+        (lambda lease: suspended(lease, "go"), wakes_by_its_signal),
+        (waits_for_a_lane, wakes_by_a_lane),
+        (failed, redrives),
+    ],
+    ids=["signal", "lane", "redrive"],
+)
+async def test_job_that_is_let_run_while_the_clock_is_ahead_runs_once_it_is_set_back(
+    ledger: Ledger,
+    queue: JobQueue,
+    member: Member,
+    ends: Callable[[Lease], Settlement],
+    wakes: Callable[[JobQueue, Lease], Awaitable[None]],
+) -> None:
+    """It was put off before the clock went ahead, and would sleep until it is there again."""
+    await queue.configure(["other"])
+    await add_one(queue)
+    lease = await claim_one(member)
+    await settle(member, ends(lease))
+    ledger.jump(HOUR)
+    await wakes(queue, lease)
+    ledger.jump(-HOUR)
+    await member.upkeep()
+
+    assert (await claim_one(member)).id == lease.id
+
+
+async def test_job_whose_signal_has_come_runs_although_the_clock_was_set_back_during_its_run(
+    queue: JobQueue, member: Member
+) -> None:
+    await add_one(queue)
+    lease = await claim_one(member)
+    await wakes_by_its_signal(queue, lease)
+    await settle(member, suspended(lease, "go")._replace(started_at=time.time() + HOUR))
+
+    assert (await claim_one(member)).id == lease.id

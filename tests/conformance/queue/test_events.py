@@ -250,6 +250,7 @@ async def test_events_have_limits(app: Penstock, monkeypatch: pytest.MonkeyPatch
     assert kinds == ["emitted", "emitted", "end"]
 
 
+@pytest.mark.real
 async def test_thousands_of_events_are_read_in_pages(
     app: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,11 @@
 """Looking: find, counts, processes, work left."""
 
-import os
 import time
 from typing import Any
 
 import pytest
 
+from penstock import runtime
 from penstock.model.ids import new_id
 from penstock.model.job import JobState, Priority
 from penstock.ports.queue import JobFilter, JobQueue, Member
@@ -274,7 +274,7 @@ async def test_processes_are_listed_with_what_they_last_said(
     assert (list(one_info.kinds), one_info.max_workers, one_info.pid) == (
         ["a", "b"],
         3,
-        os.getpid(),
+        runtime.process_id(),
     )
     assert before - 0.1 <= one_info.joined_at <= time.time() + 0.1
     assert one_info.lease_until >= before + 50

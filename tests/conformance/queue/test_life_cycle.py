@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -33,8 +34,9 @@ from hypothesis.stateful import (
 from penstock.errors import KeyConflict
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobFilter, Lease, Member, Outcome, Settlement
+from tests.conformance import simulated
 from tests.conformance.support import (
-    BACKENDS,
+    SUITE,
     Ledger,
     cancel_seen,
     claim,
@@ -51,7 +53,7 @@ T = TypeVar("T")
 EXPLORE = bool(os.environ.get("PENSTOCK_EXPLORE"))
 """Look for new examples, and make what fails as short as possible. That can take minutes;
 otherwise the same examples are run every time."""
-EXAMPLES = {"postgres": 25, "redis": 25, "sqlite": 50, "valkey": 25}
+EXAMPLES = {"postgres": 25, "redis": 25, "simulated": 50, "sqlite": 50, "valkey": 25}
 """Fewer where each of the thousand steps is several trips to a server."""
 SETTINGS = settings(
     stateful_step_count=40,
@@ -121,9 +123,12 @@ class LifeCycle(RuleBasedStateMachine):
 
     def __init__(self, backend: str) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        self.runner = asyncio.Runner()
-        self.ledger = Ledger(backend, Path(self.folder.name))
+        self.entered = ExitStack()
+        folder = self.entered.enter_context(tempfile.TemporaryDirectory())
+        if backend == simulated.NAME:
+            self.entered.enter_context(simulated.simulated())
+        self.runner = self.entered.enter_context(asyncio.Runner(loop_factory=simulated.new_loop))
+        self.ledger = Ledger(backend, Path(folder))
         self.queue = self.run(self.ledger.open())
         self.members: list[Member] = [self.run(self.ledger.join(self.queue)) for _ in range(2)]
         self.slots: dict[int, int] = {}
@@ -135,8 +140,7 @@ class LifeCycle(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.run(self.ledger.close())
-        self.runner.close()
-        self.folder.cleanup()
+        self.entered.close()
 
     def owner_of(self, key: str | None) -> ModelJob | None:
         return next((j for j in self.model.values() if key is not None and j.key == key), None)
@@ -386,7 +390,7 @@ class LifeCycle(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("backend", sorted(SUITE))
 @pytest.mark.parametrize("share", [0.25, pytest.param(1.0, marks=pytest.mark.long)])
 def test_every_life_of_jobs_follows_the_model(backend: str, share: float) -> None:
     class OnBackend(LifeCycle):

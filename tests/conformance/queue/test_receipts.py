@@ -95,6 +95,7 @@ async def test_a_secret_is_made_once_for_all_who_ask(ledger: Ledger, queue: JobQ
     assert await other.secret("a") == found[0]
 
 
+@pytest.mark.real
 async def test_a_job_that_is_stopped_goes_on_from_its_receipts(queue: JobQueue) -> None:
     app = Penstock("sqlite:///not-used.db", retry_base_seconds=0.01, lease_seconds=600.0).on_queue(
         queue

@@ -99,15 +99,13 @@ async def test_process_that_lives_is_left_alone(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     jobs = await add(queue, 3)
-    process = await doomed(ledger, "--claim", "2", "--start", "1", "--wait")
-    assert process.stdout is not None
-    other = (await process.stdout.readline()).decode().strip()
+    other = await doomed(ledger, claims=2, starts=1)
 
     await member.upkeep()
 
-    assert {info.id for info in await queue.processes()} == {member.id, other}
+    assert {info.id for info in await queue.processes()} == {member.id, other.member}
     assert [job.state for job in await all_of(queue, jobs)] == ["running", "running", "queued"]
-    await process.communicate(b"\n")
+    await other.kill()
     await member.upkeep()
     assert [info.id for info in await queue.processes()] == [member.id]
     assert [job.attempts for job in await all_of(queue, jobs)] == [1, 0, 0]
@@ -131,11 +129,9 @@ async def test_cancelled_job_of_a_killed_process_stays_cancelled(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     job = await add_one(queue)
-    process = await doomed(ledger, "--claim", "1", "--start", "1", "--wait")
-    assert process.stdout is not None
-    await process.stdout.readline()
+    other = await doomed(ledger, starts=1)
     await queue.cancel(one(job))
-    await process.communicate(b"\n")
+    await other.kill()
     assert await queue.work_left(None)
 
     await member.upkeep()

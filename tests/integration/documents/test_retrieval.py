@@ -24,9 +24,10 @@ from benchmarks.retrieval import (
     tasks,
 )
 from benchmarks.retrieval import Corpus as Measured
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.errors import EmbedderError
 from penstock.model.document import NewChunk, Staged
-from penstock.ports.documents import DocumentStore, Scope
+from penstock.ports.documents import Scope
 from penstock.retrieval.search import search
 from penstock.retrieval.terms import script, term_line
 from tests.conformance.document_support import DOCUMENT_STORES, MODEL, TENANT, accept, ref_of
@@ -137,7 +138,7 @@ async def _asked(documents: DocumentStore, task: Task, vectors: Vectors | None) 
 
     answers = []
     for question in task.questions:
-        found = await search(documents, question.text, Scope(TENANT), model=MODEL, embed=embed)
+        found = await search(documents.find, question.text, Scope(TENANT), model=MODEL, embed=embed)
         ids = [passage.document for passage in found.passages]
         answers.append((ids, question.relevant))
     return figures_of(answers)

@@ -154,6 +154,8 @@ async def test_deadline_that_has_passed_is_refused(farm: Farm) -> None:
                 ValidationError, match=r"the deadline has passed, \d+(\.\d+)? s ago"
             ):
                 await app.enqueue("parent", deadline=passed)
+        with pytest.raises(ValidationError, match=r"passed, 2,592,00\d\.\d s ago"):
+            await app.enqueue("parent", deadline=time.time() - 30 * 86400)
         assert await app.jobs() == []
         async with app.running():
             job = await app.enqueue("parent", deadline=time.time() + 3600)

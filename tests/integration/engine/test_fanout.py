@@ -529,6 +529,36 @@ async def test_own_time_limit_around_a_permit_leaves_the_job_its_slot_and_its_wo
         await slots_free(app)
 
 
+async def test_job_that_waits_is_released_when_the_breaker_of_the_lane_opens(
+    farm: Farm, server: CountingServer
+) -> None:
+    """It has waited behind the two that find out, and begins anew once it is closed."""
+    server.answers["/api"] = Answer(500, delay=1.0)
+    begun: list[str] = []
+
+    async def work(ctx: JobContext) -> None:
+        begun.append(ctx.job.id)
+        await ctx.http.get(server.url("/api"), lane="api")
+
+    lane = {"min_interval_seconds": 0.0, "max_parallel": 2}
+    api = {**lane, "breaker_first_seconds": 1.0, "breaker_cap_seconds": 1.0}
+    app = app_with(farm, work, lanes={"api": api}, backoff=0.5)
+    async with app, app.running() as engine:
+        jobs = await app.enqueue_many("work", [None] * 3)
+        await until(lambda: engine.status["parked"] == 1, "the third to wait")
+
+        async def released() -> list[str]:
+            return [job.id for job in jobs if (await app.get(job.id)).releases]
+
+        third = await until(released, "it to be released")
+        server.answers["/api"] = Answer(200)
+        ended = [await app.wait(job.id, timeout=PATIENCE) for job in jobs]
+        await slots_free(app)
+    assert {job.state for job in ended} == {JobState.COMPLETED}
+    assert begun.count(third[0]) > 1
+    assert sum(hit.status == 200 for hit in server.hits) == 3
+
+
 async def test_job_that_tries_a_lane_in_trouble_makes_its_requests_one_after_another(
     farm: Farm, server: CountingServer
 ) -> None:

@@ -8,13 +8,22 @@ import pytest
 
 from penstock import JobContext, JobState
 from tests.support.handler_app import HandlerApp
+from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
 SOON = 60.0
 
 
-async def test_last_progress_message_before_the_end_is_stored(runner: HandlerApp) -> None:
+async def test_last_progress_message_before_the_end_is_stored(farm: Farm) -> None:
+    runner = HandlerApp(farm, progress_seconds=3600)
+
     async def work(ctx: JobContext) -> None:
+        await ctx.progress(0.0, "begun")
+
+        async def stored() -> bool:
+            return (await runner.app.get(ctx.job.id)).message == "begun"
+
+        await until(stored, "the first to be sent, and so no other for an hour")
         for n in range(1, 10):
             await ctx.progress(n / 10, f"{n}/10 pages")
         await ctx.progress(1.0, "all 10 pages done")

@@ -243,6 +243,45 @@ async def test_a_suspension_runs_finally_and_passes_through_task_groups(farm: Fa
     assert cleaned == ["finally", "finally"]
 
 
+async def test_steps_and_waits_in_a_finally_are_left_to_the_run_that_ends(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+    called: list[str] = []
+
+    async def note(what: str) -> str:
+        called.append(what)
+        return what
+
+    @app.job("tidy")
+    async def tidy(ctx: JobContext) -> str:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(ctx.wait_for("go"))
+            await ctx.step("work", note, "work")
+        finally:
+            await asyncio.gather(*(ctx.step("free", note, "free") for _ in range(2)))
+            await ctx.emit("freed")
+            await ctx.sleep(MOMENT)
+        return "done"
+
+    @app.job("tidy_in_a_thread")
+    def tidy_in_a_thread(ctx: JobContext) -> str:
+        try:
+            ctx.wait_for("go")
+        finally:
+            ctx.step("free", called.append, "freed in a thread")
+        return "done"
+
+    async with app.running():
+        jobs = [await app.enqueue(kind) for kind in ("tidy", "tidy_in_a_thread")]
+        for job in jobs:
+            await waits_for(app, job, "the signal 'go'")
+        assert called == []  # nothing is freed while they wait
+        for job in jobs:
+            await app.signal(job.id, "go")
+            assert await app.result(job.id, timeout=SOON) == "done"
+    assert sorted(called) == ["free", "free", "freed in a thread", "work"]
+
+
 @pytest.mark.parametrize("then", ["returns", "steps"])
 async def test_swallowing_a_suspension_is_told(farm: Farm, then: str) -> None:
     app = farm.bare(lease_seconds=LONG)
@@ -264,7 +303,7 @@ async def test_swallowing_a_suspension_is_told(farm: Farm, then: str) -> None:
         job = await app.wait((await app.enqueue("greedy")).id, timeout=SOON)
     assert job.error is not None
     assert job.error["type"] == "SuspensionSwallowed"
-    assert "in a `finally`" in job.error["message"]
+    assert "catch Exception, not BaseException" in job.error["message"]
     assert (job.state, job.attempts) == (JobState.FAILED, 1)
     assert caught == [Suspended]
 
@@ -291,6 +330,29 @@ async def test_a_job_with_a_step_under_way_is_parked_instead(farm: Farm) -> None
         asleep.set()
         assert await app.result(job.id, timeout=SOON) == ["step", None, 3]
     assert begun == [1]
+
+
+async def test_a_step_that_never_began_keeps_no_lease(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=LONG)
+
+    @app.job("hasty")
+    async def hasty(ctx: JobContext) -> Any:
+        task = asyncio.create_task(ctx.step("never", called_for_nothing))
+        task.cancel()  # before its first line
+        await asyncio.wait([task])
+        ctx.sleep(LONG).close()
+        return await ctx.wait_for("go")
+
+    async with app.running() as orchestrator:
+        job = await app.enqueue("hasty")
+        await waits_for(app, job, "the signal 'go'")
+        assert orchestrator.status["parked"] == 0
+        await app.signal(job.id, "go", 7)
+        assert await app.result(job.id, timeout=SOON) == 7
+
+
+async def called_for_nothing() -> None:
+    raise AssertionError("nobody waits for it")
 
 
 async def test_a_sync_handler_sleeps_and_waits(farm: Farm) -> None:

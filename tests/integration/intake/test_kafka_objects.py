@@ -177,10 +177,18 @@ def config_with(folder: Path, base: str, **kafka: Any) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("files", ["in a folder", "in a bucket"])
 async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
-    cluster: Cluster, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster,
+    shelf: Shelf,
+    uploads: tuple[str, GcsBucket],
+    monkeypatch: pytest.MonkeyPatch,
+    files: str,
 ) -> None:
     topic, settings = cluster.topic(), shelf.farm.settings
+    bucket, place = uploads
+    if files == "in a bucket":
+        settings["blobs"] = f"{bucket}/originals"
     file = config_with(
         shelf.farm.folder, settings["config_file"], bootstrap=cluster.bootstrap, produce=topic
     )
@@ -190,8 +198,8 @@ async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
     monkeypatch.setattr(reconcile, "GRACE_SECONDS", -60.0)
     async with app:
         async with await Site(app).client("acme") as client:
-            files = {"file": ("mill.md", MILL)}
-            made = await client.post("/v1/documents", files=files, data={"collection": "water"})
+            sent = {"file": ("mill.md", MILL)}
+            made = await client.post("/v1/documents", files=sent, data={"collection": "water"})
             assert made.status_code == 202
             (accepted,) = made.json()["documents"]
             again = await client.get("/v1/documents/mill.md?collection=water")
@@ -199,6 +207,7 @@ async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
         for chore in app.documents.chores({PARSE}):
             await chore()
         assert await app.jobs() == [], "its job is for who reads the topic"
+    assert (len(place.names()), len(shelf.blobs())) == ((1, 0) if settings.get("blobs") else (0, 1))
     tally = await take_in(shelf, cluster.config(topic))
     assert tally == {"stored": 1, "duplicates": 0, "dead_letters": 0}
     await take_in(shelf, cluster.config(topic, group=f"{topic}-again"))
@@ -206,6 +215,8 @@ async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
         mill = await completed(app, "mill.md", collection="water", tenant="acme")
         assert mill.generation == accepted["generation"]
         assert len(await app.jobs(kind=PARSE)) == 1
+        await app.drain(60)
+    assert (place.names(), shelf.blobs()) == ([], []), "once it is found, the file is not needed"
 
 
 async def test_a_message_of_an_upload_that_was_replaced_begins_nothing(

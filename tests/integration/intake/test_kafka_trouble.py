@@ -163,7 +163,8 @@ async def test_message_that_waits_is_told_of_although_other_partitions_go_on(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = new_app(url)
-    receiver = Receiver(app, KafkaConfig(accept=("job",)), Closed())
+    closed = Closed()
+    receiver = Receiver(app, KafkaConfig(accept=("job",)), closed.origin, closed.bury)
     async with app, asyncio.timeout(PATIENCE):
         poison, number, never = MessageRecord("t", 0, 0, 0, None, b"poison"), 0, asyncio.Event()
         waiting = asyncio.create_task(receiver.receive(poison, never))

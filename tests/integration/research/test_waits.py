@@ -21,7 +21,7 @@ AT_ONCE = 30.0
 
 def polls(app: Penstock) -> int:
     """How many wait for a change now."""
-    return sum(map(len, app.research._snapshots._waiters._waiting.values()))
+    return sum(map(len, app.research._snapshots._waiting.values()))
 
 
 async def test_unknown_and_finished_tasks_are_answered_at_once(bureau: Bureau) -> None:

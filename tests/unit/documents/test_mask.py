@@ -126,6 +126,8 @@ def test_line_ends_inside_are_masked_with_the_number_and_offsets_stay_true() -> 
         "1234 4111 1111\n1111 1111 5678",
         "a,4111 1111\n1111 1111,b",
         "010\n1234\n5678\n",
+        "  4111 1111\n  1111 1111\n",
+        "4111 1111 \r\n1111 1111 \r\n1234 5678 \r\n9012 3456 \r\n",
     ],
 )
 def test_rows_of_a_table_are_not_read_as_one_number(table: str) -> None:

@@ -171,14 +171,29 @@ def test_any_card_is_masked(
     assert_masked(words[0], gap.join(parts).translate(width), words[1], "[CARD]")
 
 
-@given(around, st.sampled_from(["4", "52", "6011"]), st.data(), st.integers(1, 3), st.booleans())
+@given(
+    around,
+    st.sampled_from(["4", "52", "6011"]),
+    st.data(),
+    st.integers(1, 3),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n", " \n", " \r\n"]),
+    st.sampled_from(["", "  ", "\t"]),
+)
 def test_any_card_that_is_wrapped_is_masked(
-    words: tuple[str, str], prefix: str, data: st.DataObject, at: int, named: bool
+    words: tuple[str, str],
+    prefix: str,
+    data: st.DataObject,
+    at: int,
+    named: bool,
+    end: str,
+    indent: str,
 ) -> None:
     whole = luhn(prefix + data.draw(number(15 - len(prefix))))
     groups = [whole[index : index + 4] for index in range(0, 16, 4)]
-    value = " ".join(groups[:at]) + "\n" + " ".join(groups[at:])
-    assert_masked(words[0] + "card " * named, value, words[1], "[CARD]")
+    value = " ".join(groups[:at]) + end + indent + " ".join(groups[at:])
+    told = "card " if named or indent else ""  # what is indented may be a table
+    assert_masked(words[0] + told, value, words[1], "[CARD]")
 
 
 @given(around, st.sampled_from(["DE", "CZ", "AT"]), st.data(), st.booleans())

@@ -2,11 +2,15 @@
 
 import asyncio
 import time
+from itertools import pairwise
 
 import pytest
 
 from penstock import runtime
-from penstock.engine.claims import InternalQueue
+from penstock.engine.claims import MAX_SLACK, InternalQueue, StartSlack
+from penstock.lanes.limits import grant
+from penstock.model.lane import LaneConfig
+from tests.support.lane_states import NOON, lane_state
 from tests.support.leases import lease
 from tests.support.waiting import PATIENCE
 
@@ -136,3 +140,40 @@ async def test_worker_that_waits_is_woken_by_a_job_that_comes_back() -> None:
     place = queue.come_back()
 
     assert await asyncio.wait_for(waiting, PATIENCE) is place
+
+
+@pytest.mark.parametrize("late", [0.0, 0.004, 0.03, 0.2, 0.8])
+def test_a_process_that_is_always_late_starts_jobs_all_the_same(late: float) -> None:
+    """Of a process that needs so long from a claim to the start, in a lane that allows 5 ms."""
+    slack, now = StartSlack(), NOON
+    lane = lane_state(LaneConfig(min_interval_seconds=0.1))
+    begun: list[float] = []
+    for _ in range(40):
+        now = max(now, lane.next_start)
+        (start,) = grant([lane], 1, now, slack=slack.seconds)
+        void = start + slack.seconds + lane.tolerance
+        lane.in_flight, now = 0, start + late
+        if slack.in_time(start, void, now):
+            begun.append(now)
+    gaps = [after - before for before, after in pairwise(begun)]
+    assert min(gaps) >= 0.1
+    assert len(begun) >= 15
+    assert slack.seconds <= MAX_SLACK
+
+
+def test_one_start_that_is_missed_changes_nothing() -> None:
+    slack = StartSlack()
+    for now in (100.0, 200.0):
+        assert not slack.in_time(now, now + 0.005, now + 60.0)
+        assert slack.in_time(now, now + 0.005, now)
+        assert slack.seconds == 0.0
+
+
+def test_who_is_prompt_again_asks_for_no_more_time() -> None:
+    slack = StartSlack()
+    for _ in range(9):
+        slack.in_time(100.0, 100.005, 160.0)
+    assert slack.seconds == MAX_SLACK
+    for _ in range(9):
+        assert slack.in_time(100.0, 100.005, 100.0)
+    assert slack.seconds == 0.0

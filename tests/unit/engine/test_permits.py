@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.engine.claims import StartSlack
 from penstock.engine.permit_queue import PermitHolder
 from penstock.engine.permits import PermitBroker
 from penstock.errors import LaneBusy, QueueUnavailable, RateLimited
@@ -29,7 +30,9 @@ class Queue:
         self.trouble: list[Exception | Busy] = []
         self.known = asyncio.Event()
         this = cast(Any, self)  # the membership and its member, and the settler
-        self.runner = PermitBroker(this, this, LaneReports(), lambda name: LaneConfig(), 0.05)
+        self.runner = PermitBroker(
+            this, this, LaneReports(), lambda name: LaneConfig(), 0.05, StartSlack()
+        )
 
     @property
     def member(self) -> "Queue":

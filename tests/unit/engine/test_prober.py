@@ -35,14 +35,14 @@ async def test_outage_is_logged_when_it_begins_and_ends_and_not_at_every_probe(
     monkeypatch.setattr(prober, "reachable", reachable)
     monkeypatch.setattr("penstock.runtime.monotonic", lambda: clock)
     member = Troubled()
-    probes = Prober(cast(Any, member))
+    probes = Prober()
 
     async def probe(times: int) -> list[str]:
         nonlocal clock
         caplog.clear()
         for _ in range(times):
             clock += 3.0
-            await probes.probe_troubled()
+            await probes.probe(cast(Any, member), await member.probes())
         return [one.getMessage().rpartition(" ")[2] for one in caplog.records]
 
     assert await probe(200) == ["failed"], "also where it lasts longer than is remembered"

@@ -64,6 +64,49 @@ async def test_what_comes_while_a_write_is_under_way_goes_together(recorder: Ste
     assert member.batches == [["first"], [str(n) for n in range(50)]]
 
 
+async def test_who_makes_one_step_after_another_waits_for_no_turn_of_the_loop(
+    recorder: StepRecorder,
+) -> None:
+    begun: list[list[str]] = []
+
+    class Ready:
+        """Begins when it is asked, as SQLite does."""
+
+        def record(self, writes: Sequence[StepWrite]) -> asyncio.Future[list[bool]]:
+            begun.append([row.key for _, row in writes])
+            done = asyncio.get_running_loop().create_future()
+            done.set_result([True] * len(writes))
+            return done
+
+    run = run_of(cast(Member, Ready()))
+    assert await recorder.write(run, row("first"))
+
+    second = asyncio.create_task(recorder.write(run, row("second")))
+    await asyncio.sleep(0)
+    assert begun == [["first"], ["second"]]
+    await second
+
+    together = [asyncio.create_task(recorder.write(run, row(n))) for n in range(3)]
+    assert all(await asyncio.gather(*together))
+    more = [asyncio.create_task(recorder.write(run, row(n))) for n in range(3, 6)]
+    assert all(await asyncio.gather(*more))
+    assert begun[2:] == [["0"], ["1", "2"], ["3", "4", "5"]]  # and then they go together again
+
+
+async def test_what_a_closed_queue_raises_at_once_is_raised(recorder: StepRecorder) -> None:
+    class Closed:
+        def record(self, writes: Sequence[StepWrite]) -> asyncio.Future[list[bool]]:
+            raise QueueUnusable("closed")
+
+    run = run_of(cast(Member, Closed()))
+
+    told = await asyncio.gather(
+        *(recorder.write(run, row(n)) for n in range(2)), return_exceptions=True
+    )
+
+    assert [type(one) for one in told] == [QueueUnusable, QueueUnusable]
+
+
 async def test_a_commit_is_bounded(recorder: StepRecorder) -> None:
     member = Member()
     run = run_of(member)

@@ -24,7 +24,7 @@ from penstock.retrieval.query import (
     weigh,
 )
 from penstock.retrieval.stem import stem
-from penstock.retrieval.stop_words import without_particles
+from penstock.retrieval.stop_words import language, without_particles
 from penstock.retrieval.terms import FTS5_TOKENIZER, LONGEST_TERM, index_terms, script
 
 ANYTHING = st.text(max_size=200) | st.text(
@@ -193,6 +193,26 @@ def test_stop_words_are_not_looked_for(question: str, words: str) -> None:
 @pytest.mark.parametrize("question", ["in the", "What is it?", "why", "to be or not to be", "und"])
 def test_stop_words_alone_find_nothing(question: str) -> None:
     assert Index(question, "another").finds(question) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Which bird sleeps while it is flying?", "en"),
+        ("Welcher Vogel schläft im Flug?", "de"),
+        ("Was kostet eine Karte?", "de"),
+        ("Comment les pieuvres changent-elles de couleur ?", "fr"),
+        ("¿Cuándo se poda un manzano?", "es"),
+        ("The keeper was late. De Vries wrote in his log that the gate had been open.", "en"),
+        ("Quando se podam as macieiras e como?", "pt"),
+        ("heat pump", ""),
+        ("was ist", "de"),
+        ("was", ""),
+        ("ヒートポンプとは何ですか", ""),
+    ],
+)
+def test_language_is_told_by_stop_words_or_not_at_all(text: str, name: str) -> None:
+    assert language(text) == name
 
 
 @pytest.mark.parametrize(

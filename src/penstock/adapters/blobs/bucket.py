@@ -21,16 +21,15 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from penstock.adapters.blobs.address import BucketAddress, ObjectAddress
-from penstock.adapters.blobs.keys import digest_of, is_key, key_of
+from penstock.adapters.blobs.keys import is_key
 from penstock.adapters.blobs.services import BlobService, require, service
 from penstock.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.blobs import Blob, InUse
+from penstock.ports.blobs import Blob, InUse, digest_of, key_of
 
 PATIENCE = 20.0
 """Seconds a request may take, and as many more as its bytes need at the slowest."""
@@ -69,7 +68,9 @@ class BucketBlobs:
     def _let_go(self) -> None:
         self._service = None
 
-    async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
+    async def put(
+        self, parts: AsyncIterable[bytes], *, most: int, number: str | None = None
+    ) -> Blob:
         digest, size, most = hashlib.sha256(), 0, min(most, ONE_REQUEST)
         with _nameless() as file:
             async for part in parts:
@@ -77,7 +78,7 @@ class BucketBlobs:
                 if size > most:
                     raise DocumentTooLarge(f"over {most:,} bytes")
                 await asyncio.to_thread(_write, file, digest, part)
-            key = key_of(digest.hexdigest(), new_id())
+            key = key_of(digest.hexdigest(), number or new_id())
             async with self._uploads:
                 content = await asyncio.to_thread(_whole, file)
                 try:
@@ -162,7 +163,7 @@ class BucketBlobs:
         return [
             name[start:]
             for name, info in found.items()
-            if is_key(name[start:]) and _timestamp(info[stored_at]) < before
+            if is_key(name[start:]) and info[stored_at].timestamp() < before
         ]
 
     async def _size(self, path: str) -> int:
@@ -224,10 +225,6 @@ def _send(files: Any, path: str, content: bytes) -> Coroutine[Any, Any, Any]:
 
 def _missing() -> BlobMissing:
     return BlobMissing("the original is not there any more: upload the document again")
-
-
-def _timestamp(stored: datetime) -> float:
-    return stored.timestamp()
 
 
 def _nameless() -> io.BufferedRandom:

@@ -1,4 +1,4 @@
-"""Blob names: the hash of the content, and a random suffix.
+"""Blob names (see `penstock.ports.blobs.key_of`): the hash of the content, and a random suffix.
 
 Two uploads of the same bytes are two blobs, so that one can be deleted without asking about the
 other. A name of another shape is not ours, and is never touched.
@@ -10,15 +10,6 @@ import re
 
 _NUMBER = re.compile(r"[0-9a-f]{32}")
 _KEY = re.compile(rf"[0-9a-f]{{64}}-{_NUMBER.pattern}")
-
-
-def key_of(digest: str, number: str) -> str:
-    """`digest` is the SHA-256 of the content, in hex; `number` a new id."""
-    return f"{digest}-{number}"
-
-
-def digest_of(key: str) -> str:
-    return key[:64]
 
 
 def is_key(name: str) -> bool:

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from penstock.adapters.blobs.keys import is_key, is_number, key_of
+from penstock.adapters.blobs.keys import is_key, is_number
 from penstock.adapters.private_files import open_private, private_folder
 from penstock.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.blobs import Blob, InUse
+from penstock.ports.blobs import Blob, InUse, key_of
 
 UNFINISHED = "unfinished"
 PAGE = 500
@@ -30,9 +30,11 @@ class LocalBlobs:
         self._lasting: set[Path] = set()
         """Folders whose names are known to be on the disk."""
 
-    async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
-        number = new_id()
-        unfinished = self._folder / UNFINISHED / number
+    async def put(
+        self, parts: AsyncIterable[bytes], *, most: int, number: str | None = None
+    ) -> Blob:
+        upload = new_id()
+        unfinished = self._folder / UNFINISHED / upload
         digest, size = hashlib.sha256(), 0
         try:
             if not unfinished.parent.exists():
@@ -46,7 +48,7 @@ class LocalBlobs:
                             raise DocumentTooLarge(f"over {most:,} bytes")
                         digest.update(part)
                         await asyncio.to_thread(file.write, part)
-                    key = key_of(digest.hexdigest(), number)
+                    key = key_of(digest.hexdigest(), number or upload)
                     await asyncio.to_thread(self._keep, file, unfinished, key)
             except BaseException:
                 unfinished.unlink(missing_ok=True)

@@ -108,12 +108,13 @@ class _Claim:
             self._looks.append((name, now + LATER_SECONDS, None))
             return
         picked = waiting.chosen(lane, picked)[:most]
+        slack = self._want.slack
         if any(one.amounts is not None for one in lanes):
             from penstock.adapters.sql import amounts
 
-            leases, waits_for = amounts.claimed(lanes, picked, self._amounts, now)
+            leases, waits_for = amounts.claimed(lanes, picked, self._amounts, now, slack)
         else:
-            leases, waits_for = waiting.starts(lanes, picked, now), None
+            leases, waits_for = waiting.starts(lanes, picked, now, slack), None
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]

@@ -50,10 +50,9 @@ _EXCHANGE = (
     "SELECT * FROM penstock.exchange_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 )
 
-_RECORD = (
-    "SELECT penstock.record_steps_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,"
-    " $15, $16, $17)"
-)
+_RECORDED = "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
+_RECORD = "SELECT penstock.record_steps_2" + _RECORDED
+_RECORD_ONE = "SELECT penstock.record_step_1" + _RECORDED
 
 
 EFFECTS = 10
@@ -252,15 +251,22 @@ class PostgresMember(SqlMember):
         soft = all(row.result is None for _, row in writes)
         rows = [(*lease.ref, *row) for lease, row in writes]
         async with self._queue.pool().connection() as connection:
-            stored = await connection.fetchval(
-                self._database.sql(_RECORD),
-                *(self._number, self.id, soft),
-                *zip(*rows, strict=True),
-            )
+            if len(rows) == 1:
+                stored = [await self._record_one(connection, soft, rows[0])]
+            else:
+                places = await connection.fetchval(
+                    self._database.sql(_RECORD),
+                    *(self._number, self.id, soft),
+                    *zip(*rows, strict=True),
+                )
+                stored = [place in places for place in range(1, len(rows) + 1)]
             if any(row.name == EVENT_NAME for _, row in writes):
                 await self._queue.ring(connection, Topic.FINISHED)
-        places = set(stored)
-        return [place in places for place in range(1, len(writes) + 1)]
+        return stored
+
+    async def _record_one(self, connection: Connection, soft: bool, row: Sequence[Any]) -> bool:
+        record = self._database.sql(_RECORD_ONE)
+        return bool(await connection.fetchval(record, self._number, self.id, soft, *row))
 
     async def transact(
         self, lease: Lease, effect: Callable[[Any], Awaitable[StepRow]]
@@ -290,10 +296,7 @@ class PostgresMember(SqlMember):
     ) -> StepRow | None:
         """Store a step in the transaction that is open; None if the lease is lost. The job stays
         locked until its end: nobody takes it over in between."""
-        values = [[value] for value in (*lease.ref, *row)]
-        record = self._database.sql(_RECORD)
-        held = await connection.fetchval(record, self._number, self.id, False, *values)
-        return row if held else None
+        return row if await self._record_one(connection, False, (*lease.ref, *row)) else None
 
     async def leave(self) -> None:
         async def end(tx: Transaction) -> None:

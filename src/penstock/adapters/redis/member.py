@@ -317,6 +317,7 @@ def _want_ask(want: Want) -> dict[str, Any]:
         "lanes": want.lanes,
         "crashed": want.crashed,
         "ordinary": want.ordinary,
+        "slack": want.slack,
         "names": list(want.kinds),
         "kinds": {
             kind: {

@@ -37,7 +37,11 @@ async def read(tx: Sql, picked: Sequence[Picked]) -> dict[int, str]:
 
 
 def claimed(
-    lanes: list[LaneState], picked: list[Picked], amounts: Mapping[int, str], now: float
+    lanes: list[LaneState],
+    picked: list[Picked],
+    amounts: Mapping[int, str],
+    now: float,
+    slack: float,
 ) -> tuple[list[Lease], Amounts | None]:
     """As `waiting.starts`, in lanes that count amounts, with what was read of them; and what the
     first job reserves that could not start."""
@@ -46,11 +50,11 @@ def claimed(
         amount = Amounts.read(amounts.get(one.lease.seq)) or NOTHING
         why = None if one.resumes else refusal(lanes, amount)
         bookings.append(Booking(one.lease.seq, one.lease.token, amount, why))
-    granted = starts(lanes, [one.resumes for one in picked], bookings, now)
+    granted = starts(lanes, [one.resumes for one in picked], bookings, now, slack)
     leases = []
     for one, booking, at in zip(picked, bookings, granted, strict=False):
         reserved = None if one.resumes else booking.amount
-        lease = with_permit(one, at, lanes)
+        lease = with_permit(one, at, lanes, slack)
         leases.append(lease._replace(reserved=reserved, refused=booking.refusal))
     return leases, bookings[len(leases)].amount if len(leases) < len(bookings) else None
 

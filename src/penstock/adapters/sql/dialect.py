@@ -15,12 +15,13 @@ runs it to its end on the thread that owns the connection.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Protocol, TypeVar
 
-from penstock.adapters.unreachable import reaching_store
+from penstock.errors import QueueUnavailable, StoreUnavailable
 from penstock.ports.queue import Topic
 
 T = TypeVar("T")
@@ -150,3 +151,12 @@ def numbered(text: str) -> tuple[str, tuple[str, ...]]:
 def names_of(text: str) -> tuple[str, ...]:
     """The names of a statement's values, in the order of their first use."""
     return tuple(dict.fromkeys(_VALUE.findall(text)))
+
+
+@contextmanager
+def reaching_store() -> Iterator[None]:
+    """Whatever speaks to a database speaks of a queue; here the database is a store."""
+    try:
+        yield
+    except QueueUnavailable as error:
+        raise StoreUnavailable(str(error)) from error

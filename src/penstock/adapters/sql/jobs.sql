@@ -101,8 +101,8 @@ SELECT 1 FROM penstock.jobs WHERE seq = ANY (:seqs) AND NOT ({open_log}) LIMIT 1
 
 -- name: redrive_jobs
 UPDATE penstock.jobs
-SET state = 'queued', ready = 0, run_at = :now, attempts = 0, crashes = 0, releases = 0,
-    token = token + 1, started_at = NULL, finished_at = NULL, progress = 0, message = '',
+SET state = 'queued', ready = 0, run_at = :now, since = :now, attempts = 0, crashes = 0,
+    releases = 0, token = token + 1, started_at = NULL, finished_at = NULL, progress = 0, message = '',
     deadline = CASE WHEN deadline > :now THEN deadline END, history = {with_record}
 WHERE seq = ANY (:seqs)
 
@@ -261,12 +261,13 @@ WHERE number <> :me
 
 -- name: chores
 -- Whether queued jobs are overdue, whether cancelled ones have children left, and whether any were
--- put off at a time which is still to come; and the time.
-SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND deadline IS NOT NULL
-                                             AND deadline <= penstock.clock()),
+-- put off at a time which is still to come; and the time. The first and the last of an index, not
+-- what compares with the clock: that would be all jobs which sleep.
+SELECT coalesce((SELECT min(deadline) FROM penstock.jobs
+                 WHERE state = 'queued' AND deadline IS NOT NULL) <= penstock.clock(), false),
        EXISTS (SELECT 1 FROM penstock.cascades),
-       EXISTS (SELECT 1 FROM penstock.jobs WHERE state = 'queued' AND ready = 0
-                                             AND since > penstock.clock()),
+       coalesce((SELECT max(since) FROM penstock.jobs
+                 WHERE state = 'queued' AND ready = 0) > penstock.clock(), false),
        penstock.clock()
 
 -- name: bring_forward

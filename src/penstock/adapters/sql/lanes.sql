@@ -25,7 +25,7 @@ SELECT ref, lane FROM penstock.slots WHERE holder = :holder AND ref = ANY (:jobs
 
 -- name: wake_jobs
 -- Jobs that wait for a lane which is not their own are due now.
-UPDATE penstock.jobs SET run_at = :now
+UPDATE penstock.jobs SET run_at = :now, since = :now
 WHERE waits_lane = :lane AND waits_lane IS NOT NULL AND state = 'queued' AND ready = 0
   AND run_at > :now
 

@@ -6,6 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,8 +110,7 @@ class SqlQueue(ABC):
             more = await self.change(selection.cancel_children) and runtime.monotonic() < until
 
     async def redrive(self, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
-        change = selection.redrive_from_scratch if from_scratch else selection.redrive
-        return await self._in_chunks(change, where)
+        return await self._in_chunks(partial(selection.redrive, from_scratch=from_scratch), where)
 
     async def signal(self, job_id: str, name: str, payload: str, key: str | None) -> bool:
         from penstock.adapters.sql import signals  # most jobs wait for none

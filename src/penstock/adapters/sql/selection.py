@@ -93,13 +93,9 @@ async def cancel_children(tx: Sql) -> bool:
     return True
 
 
-async def redrive_from_scratch(tx: Sql, where: JobFilter) -> list[str]:
-    """Redrive, and drop what was recorded of the jobs' steps."""
-    return await redrive(tx, where, from_scratch=True)
-
-
 async def redrive(tx: Sql, where: JobFilter, *, from_scratch: bool = False) -> list[str]:
-    """Queue up to CHUNK matching dead letters again, but none of a stopped log."""
+    """Queue up to CHUNK matching dead letters again, but none of a stopped log. `from_scratch`:
+    drop what was recorded of their steps."""
     rows = await _select(tx, where, "state = 'failed' AND {open_log}")
     seqs = [row["seq"] for row in rows]
     for tenant, log in sorted({(row["tenant"], row["log"]) for row in rows if row["log"]}):

@@ -14,7 +14,8 @@ INSERT INTO penstock.signals (job, number, name, key, payload, at)
 VALUES (:seq, :number, :name, :key, :payload, :now)
 
 -- name: wake_suspended
-UPDATE penstock.jobs SET run_at = :now WHERE seq = :seq AND state = 'queued' AND ready = 0
+UPDATE penstock.jobs SET run_at = :now, since = :now
+WHERE seq = :seq AND state = 'queued' AND ready = 0
 
 -- name: next_signal
 SELECT number, payload FROM penstock.signals

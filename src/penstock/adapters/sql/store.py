@@ -8,8 +8,8 @@ from pathlib import Path
 from penstock.adapters.sql.access import AccessStore
 from penstock.adapters.sql.answers import AnswerStore
 from penstock.adapters.sql.dialect import SqlDatabase
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.adapters.sql.tasks import TaskStore
-from penstock.ports.documents import DocumentStore
 
 
 class Store(ABC):

@@ -21,8 +21,8 @@ log = logging.getLogger("penstock.sqlite")
 
 
 class WaitingClaim(NamedTuple):
-    """A claim that waits. It holds once, and until the next trip of its member. Kept and used by
-    the writing thread alone."""
+    """A claim that waits: used at most once, and dropped at the next exchange of its member. Kept
+    and used by the writing thread alone."""
 
     claim: Callable[[Transaction], list[Lease]]
     inbox: Inbox

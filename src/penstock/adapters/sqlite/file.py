@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -92,9 +93,15 @@ class SqliteFile:
 
     async def write(self, operation: Callable[[Transaction], T], *, soft: bool = False) -> T:
         """Run `operation` in a write transaction; see `WriterThread` for `soft`."""
+        return await self.submit(operation, soft=soft)
+
+    def submit(
+        self, operation: Callable[[Transaction], T], *, soft: bool = False
+    ) -> asyncio.Future[T]:
+        """The same, begun at once."""
         if self._writer is None:
             raise QueueError("the queue is not open; use it inside `async with app:`")
-        return await self._writer.submit(operation, soft=soft)
+        return self._writer.submit(operation, soft=soft)
 
     async def read(self, operation: Callable[[sqlite3.Connection], T]) -> T:
         """Run `operation` on a snapshot."""

@@ -38,7 +38,7 @@ def claim_in_lanes(
         if not lanes:  # it was idle for so long that it was forgotten
             store.configure(tx, [name], lane_config)
             lanes = store.with_parent(tx, name)
-        leases += _claim(tx, member, lanes, kinds, room, crashed, ordinary)
+        leases += _claim(tx, member, lanes, kinds, room, crashed, ordinary, want.slack)
         crashed = crashed and not any(lease.crashes for lease in leases)
     return leases
 
@@ -74,6 +74,7 @@ def _claim(
     room: int,
     crashed: bool,
     ordinary: int | None,
+    slack: float,
 ) -> list[Lease]:
     lane, name = lanes[0], lanes[0].name
     store.end_lost_trials(tx, lanes)
@@ -96,9 +97,9 @@ def _claim(
         from penstock.adapters.sql import amounts
 
         read = run(amounts.read(tx.shared, picked))
-        leases, waits_for = amounts.claimed(lanes, picked, read, tx.now)
+        leases, waits_for = amounts.claimed(lanes, picked, read, tx.now, slack)
     else:
-        leases, waits_for = waiting.starts(lanes, picked, tx.now), None
+        leases, waits_for = waiting.starts(lanes, picked, tx.now, slack), None
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})

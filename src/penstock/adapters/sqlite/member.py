@@ -114,21 +114,20 @@ class SqliteMember(SqlMember):
 
         return await self._queue.write(take)
 
-    async def record(self, writes: Sequence[StepWrite]) -> list[bool]:
+    def record(self, writes: Sequence[StepWrite]) -> asyncio.Future[list[bool]]:
         def store(tx: Transaction) -> list[bool]:
-            if not self._is_member(tx):
-                return [False] * len(writes)
             statement, stored = sql("record_step"), []
+            holder = {"member": self._number, "member_id": self.id}
             for lease, row in writes:
                 fence = {"seq": lease.seq, "id": lease.id, "token": lease.token}
-                values = {**row._asdict(), **fence, "member": self._number}
+                values = {**row._asdict(), **fence, **holder}
                 stored.append(tx.execute(statement, values).rowcount > 0)
                 if row.name == EVENT_NAME:
                     tx.wake(Topic.FINISHED)
             return stored
 
         soft = all(row.result is None for _, row in writes)
-        return await self._queue.write(store, soft=soft)
+        return self._queue.submit(store, soft=soft)
 
     async def leave(self) -> None:
         def end(tx: Transaction) -> None:

@@ -25,11 +25,15 @@ _FINDERS: tuple[Finder, ...] = (
     find_social_security_numbers,
     find_phones,
 )
+_ENDS = tuple(end + "\n" for end in ("", " ", "\r", " \r"))
+"""Ends of lines: mail that flows (RFC 3676) has a blank before them."""
 # What goes on with another line of numbers, as most tables do, is no match: most of this is decided
 # here, where it costs least.
 _BREAK = re.compile(
-    r"\n(?<=[0-9]{2}\n)(?<![-.,:/][0-9]{2}\n)"
-    r"(?=([0-9](?:[0-9 ()]{0,30}[0-9])?)(?![0-9]| [0-9]|[-.,:/][0-9]|[;|\t]|,(?! )|\n[0-9]))"
+    rf"\n(?:{'|'.join(f'(?<=[0-9]{{2}}{end})' for end in _ENDS)})"
+    + "".join(f"(?<![-.,:/][0-9]{{2}}{end})" for end in _ENDS)
+    + r"(?=([ \t]{0,8})([0-9](?:[0-9 ()]{0,30}[0-9])?)"
+    r"(?![0-9]| [0-9]|[-.,:/][0-9]|[;|\t]|,(?! )| ?\r?\n[ \t]{0,8}[0-9]))"
 )
 _BEFORE = re.compile(r"(?:[0-9A-Z+(]{1,13}[ )]{1,2}){0,8}[0-9]{2,13}\Z")
 _REACH = 34
@@ -42,27 +46,32 @@ _CONTEXT = 60
 
 def find_over_lines(text: str) -> Iterator[PiiSpan]:
     for match in _BREAK.finditer(text):
-        at = match.start()
-        if not _is_wrapped(text, at, match[1]):
+        end = match.start()
+        end -= text[end - 1] == "\r"
+        end -= text[end - 1] == " "
+        if not _is_wrapped(text, end, *match.span(2), indented=bool(match[1])):
             continue
-        start = max(0, at - _CONTEXT)
-        shown = f"{text[start:at]} {text[at + 1 : at + _CONTEXT]}"
+        start, goes_on = max(0, end - _CONTEXT), match.start(2)
+        gap = goes_on - end - 1
+        shown = f"{text[start:end]} {text[goes_on : goes_on + _CONTEXT]}"
         for find in _FINDERS:
             for first, last, kind in find(shown):
-                if first + start < at < last + start:
-                    yield PiiSpan(first + start, last + start, kind)
+                if first + start < end < last + start:
+                    yield PiiSpan(first + start, last + start + gap, kind)
 
 
-def _is_wrapped(text: str, at: int, rest: str) -> bool:
-    """Whether a number may continue in the next line, with `rest`: it is long enough, and in prose
-    or alone. More than two lines of only numbers are a table."""
+def _is_wrapped(text: str, at: int, goes_on: int, end: int, *, indented: bool) -> bool:
+    """Whether a number may continue in the next line, up to `end`: it is long enough, and in prose
+    or alone. More than two lines of only numbers are a table, and so are two that are indented."""
     least = max(0, at - _REACH)
     before = _BEFORE.search(text, least, at)
     if before is None or (least and before.start() < least + 3):  # or a row that began earlier
         return False
-    if sum(map(str.isdigit, before[0] + rest)) not in _DIGITS:
+    start = before.start()
+    if sum(map(str.isdigit, before[0] + text[goes_on:end])) not in _DIGITS:
         return False
-    start, end = before.start(), at + 1 + len(rest)
+    if indented and not text[text.rfind("\n", 0, start) + 1 : start].strip():
+        return False
     ahead = text[max(0, start - 2) : start]
     if ahead[-1:] in tuple("-./,;|\t"):
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +24,7 @@ DEEPEST = 100
 CHUNKS = 20
 """Chunks of a document per page."""
 MASK = re.compile(r"\[[A-Z][A-Z_]{1,30}\]")
+MASKED, MARKED = Markup('<span class="mask">{}</span>'), Markup("<mark>{}</mark>")
 LAST_YEAR = 253e9
 """The calendar ends with the year 9999."""
 
@@ -104,26 +105,26 @@ def size(count: int | None) -> str:
     return f"{value:,.3g} TB"
 
 
-def masks(text: str) -> Markup:
-    """Highlight the masks in a text."""
+def highlighted(text: str, spans: Iterable[tuple[int, int, Markup]]) -> Markup:
+    """A text with markup around spans of it (start, end, and the markup with `{}` for what is
+    between), given in order."""
     parts, done = [], 0
-    for found in MASK.finditer(text):
-        parts.append(escape(visible(text[done : found.start()])))
-        parts.append(Markup('<span class="mask">{}</span>').format(found[0]))
-        done = found.end()
+    for start, end, around in spans:
+        parts.append(escape(visible(text[done:start])))
+        parts.append(around.format(visible(text[start:end])))
+        done = end
     parts.append(escape(visible(text[done:])))
     return Markup("").join(parts)
+
+
+def masks(text: str) -> Markup:
+    """Highlight the masks in a text."""
+    return highlighted(text, ((*found.span(), MASKED) for found in MASK.finditer(text)))
 
 
 def marked(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
     """Highlight spans of a text, given in order."""
-    parts, done = [], 0
-    for start, end in marks:
-        parts.append(escape(visible(text[done:start])))
-        parts.append(Markup("<mark>{}</mark>").format(visible(text[start:end])))
-        done = end
-    parts.append(escape(visible(text[done:])))
-    return Markup("").join(parts)
+    return highlighted(text, ((*span, MARKED) for span in marks))
 
 
 def as_json(value: Any, most: int = SHOWN) -> Markup:
@@ -160,6 +161,8 @@ def as_json(value: Any, most: int = SHOWN) -> Markup:
         if isinstance(one, dict) and one:
             put("{\n")
             for index, (name, value) in enumerate(one.items()):
+                if left <= 0:
+                    return
                 put(f"{inner}{visible(json.dumps(str(name), ensure_ascii=False))}: ")
                 walk(value, inner)
                 put(",\n" if index + 1 < len(one) else "\n")
@@ -167,6 +170,8 @@ def as_json(value: Any, most: int = SHOWN) -> Markup:
         elif isinstance(one, list | tuple) and one:
             put("[\n")
             for index, value in enumerate(one):
+                if left <= 0:
+                    return
                 put(inner)
                 walk(value, inner)
                 put(",\n" if index + 1 < len(one) else "\n")

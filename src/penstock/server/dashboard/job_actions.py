@@ -8,7 +8,7 @@ from fastapi import Request
 
 from penstock.ports.queue import JobFilter
 from penstock.server.dashboard.pages import Flash
-from penstock.server.dashboard.session import PageContext
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 from penstock.server.routes.jobs import change_jobs
 from penstock.wire.jobs import ChangedJobs
@@ -27,10 +27,10 @@ def act_of(given: str) -> Act:
     return given
 
 
-async def change(request: Request, visit: PageContext, what: Act, where: JobFilter) -> Flash:
+async def change(request: Request, visit: CallerView, what: Act, where: JobFilter) -> Flash:
     if what == "redrive":
-        await request.app.state.depth.check(visit.tenant_view.tenant)
-    return _told(what, await change_jobs(request, visit.tenant_view, visit.caller, what, where))
+        await request.app.state.depth.check(visit.tenant)
+    return _told(what, await change_jobs(request, visit, what, where))
 
 
 def _told(what: Act, changed: ChangedJobs) -> Flash:

@@ -22,7 +22,7 @@ from penstock.ports.queue import JobQueue, Topic, Wakeup
 from penstock.server.dashboard.page_route import LIVE
 from penstock.server.dashboard.pages import page, part
 from penstock.server.events import EventStream, stream
-from penstock.server.problems import problem_of
+from penstock.server.problems import Problem, problem_of
 
 LEAST_SECONDS = 0.25
 """Minimum interval between two events of a stream."""
@@ -39,14 +39,18 @@ async def screen(
     template: str,
     title: str | Callable[[dict[str, Any]], str],
     look: Callable[[], Awaitable[dict[str, Any]]],
+    wrong: Problem | None = None,
+    **form: Any,
 ) -> Response:
     """A screen, with what `look` finds: its page, or below `/live/` the stream of its live part.
-    What is wrong with its address is told before a stream begins."""
+    What is wrong with its address is told before a stream begins. A page with a `form` is shown
+    again if something is `wrong` with what was sent."""
     seen = await look()
     if request.url.path.startswith(LIVE):
         return live(request, f"parts/{template}", look)
     title = title if isinstance(title, str) else title(seen)
-    return page(request, template, title=title, **seen)
+    status = 200 if wrong is None else wrong.status
+    return page(request, template, status, title=title, wrong=wrong, **form, **seen)
 
 
 def live(

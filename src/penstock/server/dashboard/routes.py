@@ -8,6 +8,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from penstock.server.actions import acting
+from penstock.server.bodies import AT_ONCE
 from penstock.server.callers import known
 from penstock.server.dashboard import assets
 from penstock.server.dashboard.page_route import router
@@ -46,7 +47,7 @@ async def ask_for_key(request: Request, next: Next = "/") -> Response:
 
 @shared.post("/sign-in")
 async def take_key(request: Request) -> Response:
-    form = await read_form(request)
+    form = await read_form(request, AT_ONCE)  # anybody may send one
     onward = local_path(form.one("next", "/"))
     request.state.secret = form.one("key")
     try:
@@ -57,7 +58,7 @@ async def take_key(request: Request) -> Response:
         return page(
             request, "sign_in.html", 401, title="Sign in", next=onward, wrong=problem.detail
         )
-    async with acting(request, caller, "key.sign-in", caller.name):
+    async with acting(request, "key.sign-in", caller.name):
         response = redirect(onward)
     sign_in(request, response, form.one("key"))
     return response

@@ -7,16 +7,17 @@ and it is good for nothing once the key is revoked. It is read for pages only, n
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+import asyncio
+from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from penstock.api.tenant_view import TenantView
-from penstock.model.access import Caller, KeyScope
-from penstock.server.bodies import require, whole
+from penstock.model.access import KeyScope
+from penstock.server.bodies import AT_ONCE, require, whole
 from penstock.server.callers import known
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 
 COOKIE = "penstock_key"
@@ -26,54 +27,25 @@ FIELDS = 12_000
 SAFE = ("GET", "HEAD")
 
 
-class PageContext(NamedTuple):
-    """The context of a page: the app as the caller's tenant sees it, and the caller's
-    permissions."""
+def _visit(scope: KeyScope) -> Any:
+    """Dependency: the view of a visitor with this scope."""
 
-    tenant_view: TenantView
-    caller: Caller
+    async def visit(request: Request) -> CallerView:
+        secret = request.cookies.get(COOKIE)
+        if secret and "authorization" not in request.headers:
+            request.state.secret = secret
+        caller = await known(request)
+        view = request.state.visit = CallerView(request.app.state.penstock, caller)
+        if (lacks := caller.lacks(scope)) is not None:
+            raise Problem(403, "forbidden", lacks)
+        return view
 
-    @property
-    def may_write(self) -> bool:
-        return KeyScope.WRITE in self.caller.scopes
-
-    @property
-    def may_control(self) -> bool:
-        """Whether the caller may control lanes and processes, which all tenants share."""
-        return KeyScope.ADMIN in self.caller.scopes
-
-    @property
-    def signed_in(self) -> bool:
-        return self.caller.key is not None
+    return Depends(visit)
 
 
-async def _visit(request: Request, scope: KeyScope) -> PageContext:
-    secret = request.cookies.get(COOKIE)
-    if secret and "authorization" not in request.headers:
-        request.state.secret = secret
-    caller = await known(request)
-    visit = PageContext(TenantView(request.app.state.penstock, caller.tenant), caller)
-    request.state.visit = visit
-    if (lacks := caller.lacks(scope)) is not None:
-        raise Problem(403, "forbidden", lacks)
-    return visit
-
-
-async def _reading(request: Request) -> PageContext:
-    return await _visit(request, KeyScope.READ)
-
-
-async def _writing(request: Request) -> PageContext:
-    return await _visit(request, KeyScope.WRITE)
-
-
-async def _controlling(request: Request) -> PageContext:
-    return await _visit(request, KeyScope.ADMIN)
-
-
-Reading = Annotated[PageContext, Depends(_reading)]
-Writing = Annotated[PageContext, Depends(_writing)]
-Controlling = Annotated[PageContext, Depends(_controlling)]
+Reading = Annotated[CallerView, _visit(KeyScope.READ)]
+Writing = Annotated[CallerView, _visit(KeyScope.WRITE)]
+Controlling = Annotated[CallerView, _visit(KeyScope.ADMIN)]
 
 
 def check_site(request: Request) -> None:
@@ -103,16 +75,22 @@ class Form:
         return self.one("confirmed") == "yes"
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request, most: int | None = None) -> Form:
+    """Read a form of at most that many bytes, or as many as a body of JSON may have."""
     require(request, FORM)
+    body = await whole(request, most)
     try:
-        text = (await whole(request)).decode()
-        fields = parse_qs(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+        few = len(body) <= AT_ONCE
+        fields = _fields(body) if few else await asyncio.to_thread(_fields, body)
     except ValueError:
         raise Problem(422, "invalid", f"no form, or one of over {FIELDS:,} fields") from None
     if any("\0" in value for values in fields.values() for value in values):
         raise Problem(422, "invalid", "no name and no filter holds a NUL")
     return Form(fields)
+
+
+def _fields(body: bytes) -> dict[str, list[str]]:
+    return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
 
 
 def sign_in(request: Request, response: Response, secret: str) -> None:

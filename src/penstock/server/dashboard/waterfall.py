@@ -12,7 +12,7 @@ from penstock.model.job import Job
 from penstock.model.payload import read_json
 from penstock.model.redact import hidden
 from penstock.model.step import Step
-from penstock.ports.steps import EVENT_NAME, StepRow, is_internal, is_sleep, shown
+from penstock.ports.steps import EVENT_NAME, StepRow, is_internal, is_sleep, large_result, shown
 from penstock.server.dashboard.filters import as_json
 
 ROWS = 200
@@ -172,6 +172,8 @@ def _result(part: _Part, names: Collection[str]) -> tuple[str, Markup | None, in
     is_event = step.name == EVENT_NAME
     if text is None or part.until is not None:
         return name, None, None
+    if (large := large_result(text)) is not None:
+        return name, None, large.size
     if len(text) > READ:
         return "emitted" if is_event else name, None, len(text)
     value = hidden(read_json(text), names)

@@ -22,7 +22,6 @@ from penstock.research.job_ids import new_task_id
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import json_body
-from penstock.server.callers import Writer
 from penstock.server.dependencies import (
     AskAccess,
     Before,
@@ -34,7 +33,7 @@ from penstock.server.dependencies import (
     poll_change,
 )
 from penstock.server.events import END, Resume, check_room, described, event, stream, version_of
-from penstock.server.idempotency import REPLAYED, digest, fingerprint, once
+from penstock.server.idempotency import REPLAYED, digest, once
 from penstock.server.openapi import spec, takes
 from penstock.server.schemas import Ask
 from penstock.wire.answers import AnswerAtVersion, AnswerPage, line_of
@@ -77,8 +76,7 @@ async def ask(
         return reply({"answer_id": made}, 201)
 
     # Only the asking is done once: who asks again gets the answer as it stands now.
-    same = fingerprint(request, digest(body))
-    asked = await once(request, tenant_view.tenant, same, make, new_task_id())
+    asked = await once(request, make, digest(body), made=new_task_id())
     made = json.loads(bytes(asked.body))["answer_id"]
     headers = {"Location": at("answers", made)}
     headers |= {name: asked.headers[name] for name in REPLAYED if name in asked.headers}
@@ -127,14 +125,12 @@ async def answer(
 
 
 @routes.post("/v1/answers/{answer_id:name}/cancel", **spec(AnswerAtVersion))
-async def cancel(
-    request: Request, tenant_view: WriteAccess, caller: Writer, answer_id: str
-) -> Response:
+async def cancel(request: Request, tenant_view: WriteAccess, answer_id: str) -> Response:
     """Cancel a question; returns the answer's state afterwards, which may have finished just
     before. A key without the scope `read` gets only `answer_id` and `state`."""
-    async with acting(request, caller, "answer.cancel", named(answer_id)):
+    async with acting(request, "answer.cancel", named(answer_id)):
         await tenant_view.answers.cancel(answer_id, tenant=tenant_view.tenant)
-    return for_caller(reply(await tenant_view.answer(answer_id)), caller)
+    return for_caller(request, reply(await tenant_view.answer(answer_id)))
 
 
 @routes.get("/v1/answers/{answer_id:name}/events", responses=STREAM, response_class=Response)

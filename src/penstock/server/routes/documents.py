@@ -1,4 +1,4 @@
-"""Documents: upload, list, delete, retry."""
+"""Documents: upload, search, list, delete, retry."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from starlette.responses import Response
 from penstock.api.tenant_view import TenantView
 from penstock.errors import WaitTimeout
 from penstock.model.document import Document, DocumentState
+from penstock.retrieval.search import SearchResult
 from penstock.server.actions import acting
 from penstock.server.answer_json import at, for_caller, reply
-from penstock.server.bodies import media_type, parse, require, stream, whole
-from penstock.server.callers import Writer
+from penstock.server.bodies import json_body, media_type, parse, require, stream, whole
 from penstock.server.dependencies import ReadAccess, WriteAccess, long_poll
-from penstock.server.idempotency import digest, fingerprint, once
+from penstock.server.draining import while_connected
+from penstock.server.idempotency import digest, once
+from penstock.server.long_lists import paged, whole_list
 from penstock.server.openapi import spec, takes
 from penstock.server.problems import Problem
-from penstock.server.schemas import NewDocument, Upsert
+from penstock.server.schemas import NewDocument, Question, Upsert
 from penstock.server.uploads import FIELDS, FORM, receive
 from penstock.wire.documents import AddedDocuments, Chunks, DocumentPage, Upserted
+from penstock.wire.view import fields_of
 
 routes = APIRouter(tags=["documents"])
 
@@ -67,7 +70,7 @@ async def add(request: Request, tenant_view: WriteAccess) -> Response:
             )
         return _accepted([document])
 
-    return await once(request, tenant_view.tenant, fingerprint(request, digest(body)), make)
+    return await once(request, make, digest(body))
 
 
 async def _add_files(request: Request, tenant_view: TenantView) -> Response:
@@ -80,7 +83,7 @@ async def _add_files(request: Request, tenant_view: TenantView) -> Response:
             return _accepted(await received.accept(new))
 
         said = sorted(received.fields.items())
-        return await once(request, tenant_view.tenant, fingerprint(request, seen, said), make)
+        return await once(request, make, seen, said)
 
 
 def _accepted(documents: list[Document]) -> Response:
@@ -102,11 +105,17 @@ async def documents(
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> Response:
     """List documents, newest first, including failed ones until they are deleted or retried."""
-    found = await tenant_view.documents.documents(
-        tenant=tenant_view.tenant, collection=collection, states=state, limit=limit, before=before
-    )
-    following = found[-1].generation if len(found) == limit else None
-    return reply(DocumentPage(found, following))
+
+    async def fetch(limit: int, before: int | None) -> list[Document]:
+        return await tenant_view.documents.documents(
+            tenant=tenant_view.tenant,
+            collection=collection,
+            states=state,
+            limit=limit,
+            before=before,
+        )
+
+    return await paged("documents", fetch, lambda document: document.generation, limit, before)
 
 
 @routes.get("/v1/documents/{document_id:name}", **spec(Document))
@@ -125,20 +134,19 @@ async def chunks(
     found = await tenant_view.documents.chunks(
         document_id, collection=collection, tenant=tenant_view.tenant
     )
-    return reply(Chunks(found))
+    return await whole_list("chunks", found)
 
 
 @routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)
 async def delete(
     request: Request,
     tenant_view: WriteAccess,
-    caller: Writer,
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
     """Delete a document, in any state."""
     ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
-    async with acting(request, caller, "document.delete", ref.id, collection=ref.collection):
+    async with acting(request, "document.delete", ref.id, collection=ref.collection):
         await tenant_view.documents.delete(
             document_id, collection=collection, tenant=tenant_view.tenant
         )
@@ -149,7 +157,6 @@ async def delete(
 async def retry(
     request: Request,
     tenant_view: WriteAccess,
-    caller: Writer,
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
@@ -158,7 +165,7 @@ async def retry(
     ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
 
     async def make(_made: str) -> Response:
-        async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
+        async with acting(request, "document.retry", ref.id, collection=ref.collection):
             await request.app.state.depth.check(tenant_view.tenant)
             again = await tenant_view.documents.retry(
                 document_id, collection=collection, tenant=tenant_view.tenant
@@ -166,8 +173,8 @@ async def retry(
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(again, 202, location=where)
 
-    again = await once(request, tenant_view.tenant, fingerprint(request), make)
-    return for_caller(again, caller)
+    again = await once(request, make)
+    return for_caller(request, again)
 
 
 @routes.put(
@@ -236,3 +243,19 @@ async def _searchable(request: Request, tenant_view: TenantView, accepted: Docum
     if done.state is DocumentState.FAILED:
         raise _failed(done)
     return reply(Upserted(done, None))
+
+
+@routes.post("/v1/search", **spec(SearchResult, 200, Question))
+async def search(request: Request, tenant_view: ReadAccess) -> Response:
+    """Search for the passages that best answer a question. While the embedder is unreachable,
+    `mode` is `text`, and `note` says why."""
+    asked, _ = await json_body(request, Question)
+    wanted = asked.model_dump(exclude={"explain"})
+    searching = tenant_view.documents.search(**wanted, tenant=tenant_view.tenant)
+    result = await while_connected(request.receive, searching)
+    if asked.explain:
+        return reply(result)
+    passages = [fields_of(one) for one in result.passages]
+    for passage in passages:
+        del passage["why"]
+    return reply({**fields_of(result), "passages": passages})

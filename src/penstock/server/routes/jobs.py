@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -11,16 +12,15 @@ from starlette.responses import Response
 
 from penstock.api.tenant_view import TenantView, What, dead_letters
 from penstock.errors import WaitTimeout
-from penstock.model.access import Caller
 from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
-from penstock.server.answer_json import at, for_caller, reply, written
+from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import json_body, optional_body
-from penstock.server.callers import Writer
 from penstock.server.dependencies import Before, ReadAccess, WriteAccess, long_poll
-from penstock.server.idempotency import digest, fingerprint, once
+from penstock.server.idempotency import digest, once
+from penstock.server.long_lists import paged
 from penstock.server.openapi import spec
 from penstock.server.problems import Problem
 from penstock.server.schemas import JobSelector, NewJobBody, RerunBody, SignalBody
@@ -28,10 +28,8 @@ from penstock.wire.jobs import ChangedJobs, DeadGroups, JobPage, JobView, Signal
 
 routes = APIRouter(tags=["jobs"])
 
-AT_ONCE = 50
 ALL = "jobs"
 """Subject of bulk actions."""
-PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Moment = Annotated[float | None, Query(ge=0, le=2**33, description="Seconds since 1970.")]
@@ -39,7 +37,7 @@ Wait = Annotated[float, Query(ge=0, le=86400, description="Seconds to wait until
 
 
 @routes.post("/v1/jobs", **spec(JobView, 202, NewJobBody))
-async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
+async def enqueue(request: Request, tenant_view: WriteAccess) -> Response:
     """Enqueue a job. Once this responds with 202 it is never lost. A key without the scope `read`
     gets only `id` and `state`."""
     new, body = await json_body(request, NewJobBody)
@@ -49,10 +47,8 @@ async def enqueue(request: Request, tenant_view: WriteAccess, caller: Writer) ->
         job = await tenant_view.enqueue(**dict(new), job_id=made)
         return reply(job, 202, location=at("jobs", job.id))
 
-    stored = await once(
-        request, tenant_view.tenant, fingerprint(request, digest(body)), make, new_id()
-    )
-    return for_caller(stored, caller)
+    stored = await once(request, make, digest(body), made=new_id())
+    return for_caller(request, stored)
 
 
 @routes.get("/v1/jobs", **spec(JobPage))
@@ -90,22 +86,7 @@ async def jobs(
 async def _page(
     tenant_view: TenantView, where: JobFilter, limit: int, before: str | None
 ) -> Response:
-    """Build a page, which ends early if jobs are large: a thousand payloads may be too much for one
-    response."""
-    found: list[bytes] = []
-    size, more = 0, True
-    while more and len(found) < limit and size < PAGE_BYTES:
-        wanted = min(AT_ONCE, limit - len(found))
-        some = await tenant_view.jobs(where, wanted, before)
-        more = len(some) == wanted
-        # Beside the event loop: fifty large payloads are megabytes of JSON.
-        texts = await asyncio.to_thread(lambda jobs: [written(job) for job in jobs], some)
-        before = some[-1].id if some else before
-        found += texts
-        size += sum(map(len, texts))
-    following = written(before if more else None)
-    body = b'{"jobs":[' + b",".join(found) + b'],"next":' + following + b"}"
-    return Response(body, media_type="application/json")
+    return await paged("jobs", partial(tenant_view.jobs, where), lambda job: job.id, limit, before)
 
 
 @routes.get("/v1/jobs/{job_id:name}", **spec(JobView))
@@ -127,62 +108,55 @@ async def _finished(request: Request, tenant_view: TenantView, found: Job, wait:
 
 
 @routes.post("/v1/jobs/{job_id:name}/cancel", **spec(JobView))
-async def cancel(
-    request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
-) -> Response:
+async def cancel(request: Request, tenant_view: WriteAccess, job_id: str) -> Response:
     """Cancel a job, and its children that are not detached; returns its state afterwards, which may
     have finished just before. A key without the scope `read` gets only `id` and `state`."""
-    async with acting(request, caller, "job.cancel", named(job_id)) as deed:
+    async with acting(request, "job.cancel", named(job_id)) as deed:
         await tenant_view.job(job_id)
         job = await tenant_view.cancel(job_id)
         deed.detail["state"] = str(job.state)
-    return for_caller(reply(job), caller)
+    return for_caller(request, reply(job))
 
 
 @routes.post("/v1/jobs/cancel", **spec(ChangedJobs, 200, JobSelector))
-async def cancel_many(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
+async def cancel_many(request: Request, tenant_view: WriteAccess) -> Response:
     """Cancel all unfinished jobs that match; reports which `ids` could not be cancelled, and
     why."""
     return await asyncio.to_thread(
-        reply, await change_jobs(request, tenant_view, caller, "cancel", await _which(request))
+        reply, await change_jobs(request, tenant_view, "cancel", await _which(request))
     )
 
 
 @routes.post("/v1/jobs/{job_id:name}/signals", **spec(SignalStored, 202, SignalBody))
-async def signal(
-    request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
-) -> Response:
+async def signal(request: Request, tenant_view: WriteAccess, job_id: str) -> Response:
     """Send a job a signal, for which it waits with `ctx.wait_for` or will. 409 if it has ended."""
     sent, body = await json_body(request, SignalBody)
 
     async def make(made: str) -> Response:
-        async with acting(request, caller, "job.signal", named(job_id), name=sent.name) as deed:
+        async with acting(request, "job.signal", named(job_id), name=sent.name) as deed:
             stored = await tenant_view.signal(job_id, sent.name, sent.payload, sent.key or made)
             deed.detail["stored"] = stored
         return reply(SignalStored(stored), 202)
 
-    print_ = fingerprint(request, digest(body))
-    return await once(request, tenant_view.tenant, print_, make, new_id())
+    return await once(request, make, digest(body), made=new_id())
 
 
 @routes.post("/v1/jobs/{job_id:name}/rerun", **spec(JobView, 202, RerunBody))
-async def rerun(
-    request: Request, tenant_view: WriteAccess, caller: Writer, job_id: str
-) -> Response:
+async def rerun(request: Request, tenant_view: WriteAccess, job_id: str) -> Response:
     """Run a job again, as a new one with the same kind, payload, lane and priority. The old one,
     its `rerun_of`, stays as it is. A key without the scope `read` gets only `id` and `state`."""
     given, body = await optional_body(request, RerunBody)
 
     async def make(made: str) -> Response:
-        async with acting(request, caller, "job.rerun", named(job_id)) as deed:
+        async with acting(request, "job.rerun", named(job_id)) as deed:
             await request.app.state.depth.check(tenant_view.tenant)
             new = await tenant_view.rerun(job_id, new_id=made, from_step=given.from_step)
             deed.detail["new"] = new.id
         return reply(new, 202, location=at("jobs", new.id))
 
     content = [digest(body)] if body else []
-    stored = await once(request, tenant_view.tenant, fingerprint(request, *content), make, new_id())
-    return for_caller(stored, caller)
+    stored = await once(request, make, *content, made=new_id())
+    return for_caller(request, stored)
 
 
 @routes.get("/v1/dead-letters", **spec(JobPage))
@@ -205,33 +179,29 @@ async def groups(tenant_view: ReadAccess) -> Response:
 
 
 @routes.post("/v1/dead-letters/redrive", **spec(ChangedJobs, 200, JobSelector))
-async def redrive(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
+async def redrive(request: Request, tenant_view: WriteAccess) -> Response:
     """Queue dead letters again, with fresh retries; they keep their history."""
     where = await _which(request)
     await request.app.state.depth.check(tenant_view.tenant)
-    return await asyncio.to_thread(
-        reply, await change_jobs(request, tenant_view, caller, "redrive", where)
-    )
+    return await asyncio.to_thread(reply, await change_jobs(request, tenant_view, "redrive", where))
 
 
 @routes.post("/v1/dead-letters/discard", **spec(ChangedJobs, 200, JobSelector))
-async def discard(request: Request, tenant_view: WriteAccess, caller: Writer) -> Response:
+async def discard(request: Request, tenant_view: WriteAccess) -> Response:
     """Delete dead letters permanently."""
     where = await _which(request)
-    return await asyncio.to_thread(
-        reply, await change_jobs(request, tenant_view, caller, "discard", where)
-    )
+    return await asyncio.to_thread(reply, await change_jobs(request, tenant_view, "discard", where))
 
 
 async def change_jobs(
-    request: Request, tenant_view: TenantView, caller: Caller, what: What, where: JobFilter
+    request: Request, tenant_view: TenantView, what: What, where: JobFilter
 ) -> ChangedJobs:
     """Apply an action to all jobs that match, and record it."""
     without_ids = asdict(replace(where, ids=None))  # which copies all that is in it, one by one
     parts = {name: value for name, value in without_ids.items() if value is not None}
     if where.ids is not None:
         parts["ids"] = len(where.ids)
-    async with acting(request, caller, f"jobs.{what}", ALL, which=parts) as deed:
+    async with acting(request, f"jobs.{what}", ALL, which=parts) as deed:
         changed = await tenant_view.change(what, where)
         deed.changed(changed)
     return changed

@@ -12,12 +12,10 @@ from penstock.api.overview import lane_view
 from penstock.api.overview import overview as overview_of
 from penstock.api.tenant_view import TenantView
 from penstock.errors import LaneNotFound
-from penstock.model.access import Caller, KeyScope
 from penstock.ports.lanes import LaneCommand
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
 from penstock.server.bodies import json_body
-from penstock.server.callers import Admin, Reader
 from penstock.server.dependencies import AdminAccess, Before, ReadAccess
 from penstock.server.openapi import spec
 from penstock.server.problems import Problem
@@ -30,10 +28,10 @@ routes = APIRouter()
 
 
 @routes.get("/v1/overview", tags=["overview"], **spec(Overview))
-async def overview(request: Request, tenant_view: ReadAccess, caller: Reader) -> Response:
+async def overview(request: Request, tenant_view: ReadAccess) -> Response:
     """Count the tenant's jobs by kind and state. For admins also: worker processes, lanes with
     problems, and what needs attention. At most a second old; some seconds on a large queue."""
-    admin = KeyScope.ADMIN in caller.scopes
+    admin = tenant_view.may_control
     return reply(await seen_by(tenant_view, request.app.state.looks, admin=admin))
 
 
@@ -44,27 +42,27 @@ async def seen_by(tenant_view: TenantView, looks: QueueCache, *, admin: bool) ->
 
 
 @routes.get("/v1/lanes", tags=["lanes"], **spec(LaneList))
-async def lanes(tenant_view: ReadAccess, caller: Reader) -> Response:
+async def lanes(tenant_view: ReadAccess) -> Response:
     """List the lanes in use: limits, requests in flight, waiting jobs, breaker, blocks. Lanes of
     hosts are for admins: their names reveal what other tenants fetch."""
-    seen = await tenant_view.lanes(hosts=KeyScope.ADMIN in caller.scopes)
+    seen = await tenant_view.lanes(hosts=tenant_view.may_control)
     return reply(LaneList([lane_view(lane) for lane in seen]))
 
 
 @routes.post("/v1/lanes/{name:name}/pause", tags=["lanes"], **spec(LaneView))
-async def pause(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
+async def pause(request: Request, tenant_view: AdminAccess, name: str) -> Response:
     """Pause a lane: nothing starts in it until it is resumed."""
-    return await _control(request, tenant_view, caller, name, LaneCommand.PAUSE)
+    return await _control(request, tenant_view, name, LaneCommand.PAUSE)
 
 
 @routes.post("/v1/lanes/{name:name}/resume", tags=["lanes"], **spec(LaneView))
-async def resume(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
+async def resume(request: Request, tenant_view: AdminAccess, name: str) -> Response:
     """Lift a pause, or a block by rejected credentials."""
-    return await _control(request, tenant_view, caller, name, LaneCommand.RESUME)
+    return await _control(request, tenant_view, name, LaneCommand.RESUME)
 
 
 @routes.patch("/v1/lanes/{name:name}", tags=["lanes"], **spec(LaneView, 200, Limits))
-async def limit(request: Request, tenant_view: AdminAccess, caller: Admin, name: str) -> Response:
+async def limit(request: Request, tenant_view: AdminAccess, name: str) -> Response:
     """Override the limits of a lane, for all processes and until they are reset: null resets to the
     configured value. Limits that are not named stay as they are. A partial rate is completed from
     the configured one."""
@@ -72,15 +70,15 @@ async def limit(request: Request, tenant_view: AdminAccess, caller: Admin, name:
     changes = given.model_dump(exclude_unset=True)
     if not changes:
         raise Problem(422, "invalid", f"give at least one of {', '.join(Limits.model_fields)}")
-    async with acting(request, caller, "lane.limit", name, limits=changes):
+    async with acting(request, "lane.limit", name, limits=changes):
         lane = await tenant_view.app.limit_lane(name, changes)
     return reply(lane_view(lane))
 
 
 async def _control(
-    request: Request, tenant_view: TenantView, caller: Caller, name: str, what: LaneCommand
+    request: Request, tenant_view: TenantView, name: str, what: LaneCommand
 ) -> Response:
-    async with acting(request, caller, f"lane.{what.value}", name):
+    async with acting(request, f"lane.{what.value}", name):
         await tenant_view.app.control_lane(name, what)
     for lane in await tenant_view.app.lane_infos():
         if lane.name == name:
@@ -105,7 +103,7 @@ async def history(request: Request, tenant_view: AdminAccess) -> Response:
 @routes.get("/v1/actions", tags=["actions"], **spec(ActionPage))
 async def actions(
     request: Request,
-    caller: Admin,
+    tenant_view: AdminAccess,
     tenant: Annotated[str | None, Query(max_length=240)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: Before = None,

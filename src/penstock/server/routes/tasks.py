@@ -15,7 +15,6 @@ from penstock.research.service import MAX_LISTED, Format
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, reply
 from penstock.server.bodies import json_body
-from penstock.server.callers import Writer
 from penstock.server.dependencies import (
     Before,
     ReadAccess,
@@ -24,7 +23,7 @@ from penstock.server.dependencies import (
     WriteAccess,
     poll_change,
 )
-from penstock.server.idempotency import digest, fingerprint, once
+from penstock.server.idempotency import digest, once
 from penstock.server.openapi import spec
 from penstock.server.schemas import NewSearches, NewTask, StopTask
 from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, Tasks, TaskView
@@ -57,9 +56,7 @@ async def create(request: Request, tenant_view: WriteAccess) -> Response:
         view = await tenant_view.research.status(task.id, tenant=tenant_view.tenant)
         return reply(view, 201, location=at("tasks", task.id))
 
-    return await once(
-        request, tenant_view.tenant, fingerprint(request, digest(body)), make, new_task_id()
-    )
+    return await once(request, make, digest(body), made=new_task_id())
 
 
 @routes.post("/v1/tasks/{task_id:name}/searches", **spec(Queued, 202, NewSearches))
@@ -80,7 +77,7 @@ async def add_searches(request: Request, tenant_view: WriteAccess, task_id: str)
         )
         return reply(queued, 202, location=at("tasks", task_id))
 
-    return await once(request, tenant_view.tenant, fingerprint(request, digest(body)), make)
+    return await once(request, make, digest(body))
 
 
 @routes.get("/v1/tasks", **spec(Tasks))
@@ -112,22 +109,18 @@ async def task(
 
 
 @routes.post("/v1/tasks/{task_id:name}/stop", **spec(StoppedTask, 200, StopTask))
-async def stop(
-    request: Request, tenant_view: WriteAccess, caller: Writer, task_id: str
-) -> Response:
+async def stop(request: Request, tenant_view: WriteAccess, task_id: str) -> Response:
     """Stop a task at once; the rest of it can be resumed. Queued jobs are cancelled."""
     mode = (await json_body(request, StopTask))[0].mode
-    async with acting(request, caller, "task.stop", named(task_id), mode=mode):
+    async with acting(request, "task.stop", named(task_id), mode=mode):
         stopped = await tenant_view.research.stop(task_id, mode=mode, tenant=tenant_view.tenant)
     return reply(stopped)
 
 
 @routes.post("/v1/tasks/{task_id:name}/resume", **spec(Resumed))
-async def resume(
-    request: Request, tenant_view: WriteAccess, caller: Writer, task_id: str
-) -> Response:
+async def resume(request: Request, tenant_view: WriteAccess, task_id: str) -> Response:
     """Resume the unfinished searches. No effect on a task that is not paused."""
-    async with acting(request, caller, "task.resume", named(task_id)):
+    async with acting(request, "task.resume", named(task_id)):
         await request.app.state.depth.check(tenant_view.tenant)
         resumed = await tenant_view.research.resume(task_id, tenant=tenant_view.tenant)
     return reply(resumed)

@@ -100,7 +100,7 @@ async def test_search_ends_when_its_time_is_up() -> None:
     async with stuck_documents() as (documents, mine):
         began = time.monotonic()
         end = asyncio.get_running_loop().time() + 0.3
-        asked = search(documents, "sun", Scope(TENANT), model=MODEL, embed=embed, until=end)
+        asked = search(documents.find, "sun", Scope(TENANT), model=MODEL, embed=embed, until=end)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asked, 0.3)
         assert time.monotonic() - began < SOON

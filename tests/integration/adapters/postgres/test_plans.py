@@ -235,6 +235,39 @@ async def test_whatever_a_worker_process_does_goes_by_index(
         assert "jobs_attached" in recorder.plans[name], recorder.plans[name]
 
 
+async def test_a_look_at_what_sleeps_reads_one_job(queue: PostgresQueue, mine: Psql) -> None:
+    await fill(mine)
+    await mine.execute("UPDATE penstock.jobs SET ready = 0 WHERE state = 'queued'")
+    await mine.execute("VACUUM ANALYZE penstock.jobs")
+    text, _ = numbered(statement("chores", "penstock"))
+
+    assert await reads(mine, text) < 20
+
+
+RECORD = (
+    "SELECT penstock.record_step_1(1, 'me', false, 1, '1', 0, $1, 'step', 'hash', 1, '', NULL, 1,"
+    " 1, 2, '1', NULL)"
+)
+
+
+async def test_recording_a_step_reads_no_other_steps(mine: Psql) -> None:
+    await join(mine)
+    await fill(mine, 2000)
+    await mine.execute("ALTER TABLE penstock.steps SET (autovacuum_enabled = off)")
+    await mine.execute("UPDATE penstock.jobs SET holder = 1, state = 'running' WHERE seq = 1")
+    for n in range(10):  # planned while there is none
+        assert await mine.fetchval(RECORD, f"first {n}")
+        await mine.execute("DELETE FROM penstock.steps")
+    await mine.execute(
+        "INSERT INTO penstock.steps (job, key, name, arguments, occurrence, version, attempts,"
+        " started_at, position) SELECT 1 + n % 3, md5(n::text), 'step', '', 1, '', 1, 1, n"
+        " FROM generate_series(1, $1::int) AS n",
+        BACKLOG,
+    )
+
+    assert await reads(mine, RECORD, "last") < PAGES_PER_JOB
+
+
 FILTERS = {
     "by id": (JobFilter(ids=["1", "2"]), "jobs_id_key"),
     "dead letters of a kind": (JobFilter(states=[JobState.FAILED], kind="work"), "jobs_dead"),

@@ -39,6 +39,7 @@ LANES = ("child", "parent")
 JOBS = st.integers(1, 6)
 SECONDS = st.sampled_from([0.0, 0.01, 0.04, 0.3, 1.0, 7.5, 400.0, 50_000.0])
 QUESTION = st.booleans()
+SLACK = st.sampled_from([0.0, 0.02, 0.3])
 HELD = st.sampled_from([[], ["child"], ["parent"], ["child", "parent"]])
 REPORTS = st.none() | st.builds(
     Report,
@@ -119,7 +120,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
     match rule:
         case "grant":
             step |= {"wanted": draw(JOBS), "ahead": draw(SECONDS), "held": draw(HELD)}
-            step["question"] = draw(QUESTION)
+            step |= {"question": draw(QUESTION), "slack": draw(SLACK)}
         case "set_back":
             step["ahead"] = draw(SECONDS) - 1.0
         case "repace":
@@ -128,6 +129,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
             step["wanted"] = draw(JOBS)
         case "starts":
             step["resumes"] = draw(st.lists(st.booleans(), min_size=1, max_size=4))
+            step["slack"] = draw(SLACK)
             if draw(st.booleans()):
                 step["bookings"] = [
                     (draw(JOBS), draw(st.integers(0, 1)), draw(AMOUNTS)) for _ in step["resumes"]
@@ -136,7 +138,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
             step["amount"] = draw(st.none() | AMOUNTS)
         case "book":
             step["booking"] = (-draw(JOBS), 0, draw(AMOUNTS))
-            step["ahead"] = draw(SECONDS)
+            step |= {"ahead": draw(SECONDS), "slack": draw(SLACK)}
         case "settle":
             step |= {"ref": -draw(JOBS), "used": draw(st.none() | AMOUNTS)}
         case "room_for":
@@ -160,6 +162,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
                 draw(st.sampled_from([False, False, True])),
                 draw(st.sampled_from([0.0, 0.02, 3.0])),
                 draw(QUESTION),
+                draw(SLACK),
                 draw(st.none() | AMOUNTS),
             )
             step |= {"holder": draw(st.integers(1, 2)), "held": draw(HELD), "request": request}
@@ -212,8 +215,17 @@ def a_spree(draw: st.DrawFn) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     for n in range(draw(st.sampled_from([3, 20, 70]))):
         after = draw(st.sampled_from([0.0, 0.1, 0.4, 1.0, 9.0, 3000.0]))
-        booking = (-n, 0, draw(AMOUNTS))
-        steps.append({**common, "rule": "book", "after": after, "booking": booking, "ahead": 1.0})
+        booking, slack = (-n, 0, draw(AMOUNTS)), draw(SLACK)
+        steps.append(
+            {
+                **common,
+                "rule": "book",
+                "after": after,
+                "booking": booking,
+                "ahead": 1.0,
+                "slack": slack,
+            }
+        )
         steps.append({**common, "rule": "room_for", "after": 0.0, "amount": draw(AMOUNTS)})
         if draw(st.booleans()):
             ref = -draw(st.integers(0, n))
@@ -226,22 +238,22 @@ STEPS = st.lists(a_burst() | a_spree() | a_step().map(lambda step: [step]), min_
 
 
 def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    ahead, held, question = step["ahead"], step["held"], step["question"]
-    return grant(lanes, step["wanted"], now, ahead=ahead, held=held, question=question)
+    options = {name: step[name] for name in ("ahead", "held", "question", "slack")}
+    return grant(lanes, step["wanted"], now, **options)
 
 
 def _starts(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     if "bookings" not in step or not any(lane.amounts is not None for lane in lanes):
-        return limits.starts(lanes, step["resumes"], now)
+        return limits.starts(lanes, step["resumes"], now, step["slack"])
     bookings = [
         Booking(ref, token, amount, amounts.refusal(lanes, amount))
         for ref, token, amount in step["bookings"]
     ]
-    return amounts.starts(lanes, step["resumes"], bookings, now)
+    return amounts.starts(lanes, step["resumes"], bookings, now, step["slack"])
 
 
 def _book(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    start = amounts.book(lanes, Booking(*step["booking"]), now, now + step["ahead"])
+    start = amounts.book(lanes, Booking(*step["booking"]), now, now + step["ahead"], step["slack"])
     return [] if start is None else [start]
 
 

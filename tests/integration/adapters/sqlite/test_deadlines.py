@@ -94,7 +94,7 @@ async def test_search_ends_with_its_deadline(
     endless = Endless(monkeypatch)
     with pytest.raises(TimeoutError):  # noqa: PT012
         async with asyncio.timeout(PATIENCE) as limit:
-            asking = search(documents, "sun", Scope(TENANT), model=MODEL, embed=embed)
+            asking = search(documents.find, "sun", Scope(TENANT), model=MODEL, embed=embed)
             searching = asyncio.ensure_future(asking)
             await endless.begun.wait()
             limit.reschedule(asyncio.get_running_loop().time() + 0.05)

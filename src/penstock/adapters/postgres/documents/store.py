@@ -23,7 +23,7 @@ from penstock.adapters.postgres.documents.schema import prepare
 from penstock.adapters.postgres.documents.vectors import BEFORE_ALL
 from penstock.adapters.sql import unused_vectors
 from penstock.adapters.sql.dialect import Sql
-from penstock.adapters.sql.documents import SqlDocuments
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.adapters.sql.unused_vectors import Key, StoredVector
 from penstock.errors import QueueError
 from penstock.model.document import NewChunk
@@ -36,8 +36,8 @@ SEARCHES = 2
 """How many run at once, so that jobs find a connection while many search."""
 
 
-class PostgresDocuments(SqlDocuments):
-    """See `penstock.ports.documents.DocumentStore`. `pool` is that of the store it is in."""
+class PostgresDocuments(DocumentStore):
+    """Documents in PostgreSQL. `pool` is that of the store it is in."""
 
     _before_all = BEFORE_ALL
 

@@ -5,8 +5,10 @@
 ALTER TABLE penstock.steps ADD COLUMN position bigint;
 CREATE INDEX steps_position ON penstock.steps (job, position) WHERE position IS NOT NULL;
 
--- As record_steps_1, with details and positions. The jobs are locked by a statement of its own: the
--- next one sees what whoever had the lock has recorded.
+-- Store steps whose lease still stands; the positions of those stored. The jobs stay locked until
+-- the end, so nobody takes one over between the look at its lease and the record; they are locked by
+-- a statement of its own, so that the next one sees what whoever had the lock has recorded. A `soft`
+-- one may be forgotten by a crash of the server. Note: what is only counted leaves a record as it is.
 CREATE FUNCTION penstock.record_steps_2(
     member bigint, by_id text, soft boolean, seqs bigint[], ids text[], tokens bigint[],
     keys text[], names text[], arguments text[], occurrences integer[], versions text[],

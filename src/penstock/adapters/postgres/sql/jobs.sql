@@ -100,7 +100,7 @@ UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 1,
     run_at = CASE WHEN EXISTS (SELECT 1 FROM penstock.signals AS g
                                WHERE g.job = j.seq AND g.name = s.signal AND g.taken_by IS NULL)
-                  THEN s.due ELSE s.run_at END,
+                  THEN least(s.due, penstock.clock()) ELSE s.run_at END,
     since = penstock.clock(), waits_lane = s.waits_lane
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[],
             $7::float8[])

@@ -13,7 +13,7 @@ from penstock import runtime
 from penstock.adapters.sql import documents, serving, unused_vectors
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.document_rows import pages_column, places
-from penstock.adapters.sql.documents import SqlDocuments
+from penstock.adapters.sql.documents import DocumentStore
 from penstock.adapters.sql.unused_vectors import Key, StoredVector
 from penstock.adapters.sqlite.database import ReaderThread
 from penstock.adapters.sqlite.dialect import SqliteDatabase
@@ -31,8 +31,8 @@ MATRICES = 8
 """Tenants and models whose vectors are kept in memory; of others they are read again."""
 
 
-class SqliteDocuments(SqlDocuments):
-    """See `penstock.ports.documents.DocumentStore`. Searches have threads and a connection of their
+class SqliteDocuments(DocumentStore):
+    """Documents in a SQLite file. Searches have threads and a connection of their
     own: no job waits for them."""
 
     _before_all = ("", "", "")

@@ -90,7 +90,7 @@ UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     run_at = iif(EXISTS (SELECT 1 FROM signals AS g
                          WHERE g.job = jobs.seq AND g.name = s.value ->> 5 AND g.taken_by IS NULL),
-                 s.value ->> 6, s.value ->> 3),
+                 min(s.value ->> 6, :now), s.value ->> 3),
     since = :now, waits_lane = s.value ->> 4
 {of_batch} AND +jobs.holder = :member AND jobs.state = 'running'
 

@@ -3,9 +3,9 @@ admins."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from penstock.adapters.sql.access import AccessStore
@@ -13,17 +13,16 @@ from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import paging
 from penstock.server.dashboard.session import Controlling
+from penstock.server.dependencies import Before
 
 routes = router()
 
 PAGE = 50
 
-Place = Annotated[str | None, Query(max_length=64)]
-
 
 @routes.get("/actions")
 @routes.get("/live/actions")
-async def actions(request: Request, visit: Controlling, before: Place = None) -> Response:
+async def actions(request: Request, visit: Controlling, before: Before = None) -> Response:
     return await screen(request, "actions.html", "Actions", lambda: _seen(request, before))
 
 

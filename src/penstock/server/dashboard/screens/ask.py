@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.responses import Response
 
 from penstock.answers.event_text import cited_evidence, in_words
@@ -17,15 +17,17 @@ from penstock.answers.service import LEAST_SECONDS, QUESTION_LIMIT
 from penstock.api.tenant_view import TenantView
 from penstock.model.answer import Answer, AnswerState, Citation
 from penstock.server.actions import acting, named
-from penstock.server.dashboard.filters import in_path, visible
-from penstock.server.dashboard.live import live, screen
+from penstock.server.dashboard.filters import highlighted, in_path
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import Refused, empty, number, router, told, typed
-from penstock.server.dashboard.pages import Flash, confirm, page, paging, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.pages import Flash, confirm, paging, redirect
+from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dependencies import Before, CallerView
 from penstock.server.problems import Problem
 
 PASSAGE = "passage-"
 """Prefix of the ids of passages on a page; the number follows."""
+UNCITED = Markup('<span class="uncited">{}</span>')
 
 
 class AnswerLog:
@@ -64,20 +66,13 @@ def with_links(
 ) -> Markup:
     """Link citations to their passages, and mark sentences without one. No citation is inside such
     a sentence."""
-    marks = [(one.start, one.end, one.number) for one in citations]
-    marks += [(start, end, 0) for start, end in unsupported]
-    parts, done = [], 0
-    for start, end, passage in sorted(marks):
-        parts.append(escape(visible(text[done:start])))
-        within = escape(visible(text[start:end]))
-        if passage:
-            link = Markup('<a class="cite" href="#{}{}">{}</a>')
-            parts.append(link.format(PASSAGE, passage, within))
-        else:
-            parts.append(Markup('<span class="uncited">{}</span>').format(within))
-        done = end
-    parts.append(escape(visible(text[done:])))
-    return Markup("").join(parts)
+    marks = [(one.start, one.end, _link(one.number)) for one in citations]
+    marks += [(start, end, UNCITED) for start, end in unsupported]
+    return highlighted(text, sorted(marks))
+
+
+def _link(passage: int) -> Markup:
+    return Markup(f'<a class="cite" href="#{PASSAGE}{passage}">{{}}</a>')  # noqa: S704 (a number)
 
 
 routes = router()
@@ -86,11 +81,11 @@ PAGE = 20
 FIELDS = ("question", "sources", "collections", "seconds")
 LIMITS = {"question": QUESTION_LIMIT, "least": LEAST_SECONDS, "most": MAX_SECONDS}
 
-Before = Annotated[str | None, Query(max_length=64)]
 Prefilled = Annotated[str, Query(max_length=QUESTION_LIMIT)]
 
 
 @routes.get("/ask")
+@routes.get("/live/ask")
 async def ask(
     request: Request, visit: Reading, before: Before = None, question: Prefilled = ""
 ) -> Response:
@@ -99,25 +94,18 @@ async def ask(
 
 async def _form(
     request: Request,
-    visit: PageContext,
+    visit: CallerView,
     fields: dict[str, str],
     wrong: Problem | None,
     before: str | None = None,
 ) -> Response:
-    status = 200 if wrong is None else wrong.status
-    asked = await _asked(visit, before)
-    shown = {"typed": fields, "wrong": wrong, "limits": LIMITS}
-    return page(request, "ask.html", status, title="Ask", **shown, **asked)
+    look = partial(_asked, visit, before)
+    return await screen(request, "ask.html", "Ask", look, wrong, typed=fields, limits=LIMITS)
 
 
-@routes.get("/live/ask")
-async def asked_live(request: Request, visit: Reading, before: Before = None) -> Response:
-    return live(request, "parts/ask.html", lambda: _asked(visit, before))
-
-
-async def _asked(visit: PageContext, before: str | None) -> dict[str, Any]:
-    tenant = visit.tenant_view.tenant
-    found = await visit.tenant_view.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
+async def _asked(visit: CallerView, before: str | None) -> dict[str, Any]:
+    tenant = visit.tenant
+    found = await visit.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
     return paging("answers", "/ask", found, PAGE, before)
 
 
@@ -126,13 +114,13 @@ async def put_question(request: Request, visit: Writing) -> Response:
     form = await read_form(request)
     try:
         names = [name.strip() for name in form.one("collections").split(",")]
-        await request.app.state.depth.check(visit.tenant_view.tenant)
-        answer = await visit.tenant_view.answers.ask(
+        await request.app.state.depth.check(visit.tenant)
+        answer = await visit.answers.ask(
             form.one("question"),
             sources=form.one("sources", "documents"),
             collections=[name for name in names if name] or None,
             seconds=number(form, "seconds", "Seconds"),
-            tenant=visit.tenant_view.tenant,
+            tenant=visit.tenant,
         )
     except Refused as error:
         return await _form(request, visit, typed(form, *FIELDS), told(error))
@@ -142,13 +130,13 @@ async def put_question(request: Request, visit: Writing) -> Response:
 @routes.get("/ask/{answer_id:name}")
 @routes.get("/live/ask/{answer_id:name}")
 async def answer(request: Request, visit: Reading, answer_id: str) -> Response:
-    look = partial(_seen, visit, answer_id, AnswerLog(visit.tenant_view, answer_id))
+    look = partial(_seen, visit, answer_id, AnswerLog(visit, answer_id))
     return await screen(request, "answer.html", "Answer", look)
 
 
-async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[str, Any]:
+async def _seen(visit: CallerView, answer_id: str, story: AnswerLog) -> dict[str, Any]:
     await story.read_on()  # before the answer: what it cites is stored by then
-    found = (await visit.tenant_view.answer(answer_id)).answer
+    found = (await visit.answer(answer_id)).answer
     cited = cited_evidence(found)
     return {
         "answer": found,
@@ -162,11 +150,11 @@ async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[st
 @routes.post("/ask/{answer_id:name}/cancel")
 async def cancel(request: Request, visit: Writing, answer_id: str) -> Response:
     form, back = await read_form(request), f"/ask/{in_path(answer_id)}"
-    await visit.tenant_view.answer(answer_id)
+    await visit.answer(answer_id)
     if not form.confirmed:
         return confirm(request, "Cancel this question?", form.fields, back)
-    async with acting(request, visit.caller, "answer.cancel", named(answer_id)):
-        ended = await visit.tenant_view.answers.cancel(answer_id, tenant=visit.tenant_view.tenant)
+    async with acting(request, "answer.cancel", named(answer_id)):
+        ended = await visit.answers.cancel(answer_id, tenant=visit.tenant)
     if ended.state is AnswerState.CANCELLED:
         return redirect(back, Flash("good", "Question cancelled."))
     return redirect(back, Flash("bad", f"The question was already {ended.state}."))

@@ -14,7 +14,8 @@ from penstock.server.dashboard.job_actions import VERBS, act_of, change
 from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import confirm, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 
 routes = router()
@@ -28,10 +29,10 @@ async def dead_letters(request: Request, visit: Reading) -> Response:
     return await screen(request, "dead_letters.html", "Dead letters", lambda: _groups(visit))
 
 
-async def _groups(visit: PageContext) -> dict[str, Any]:
+async def _groups(visit: CallerView) -> dict[str, Any]:
     """Load the groups, with secrets hidden."""
-    names = visit.tenant_view.app.config.logging.hidden_names
-    found = await visit.tenant_view.dead_groups()
+    names = visit.app.config.logging.hidden_names
+    found = await visit.dead_groups()
     return {"groups": [replace(one, message=hidden(one.message, names)) for one in found]}
 
 

@@ -20,7 +20,8 @@ from penstock.server.dashboard.filters import CHUNKS, at_document
 from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, redirect
-from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Form, Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 
 routes = router()
@@ -67,16 +68,16 @@ async def document(
     collection: Collection = DEFAULT_COLLECTION,
     first: From = 0,
 ) -> Response:
-    look = partial(_seen, visit, document_id, collection, ChunkCache(visit.tenant_view, first))
+    look = partial(_seen, visit, document_id, collection, ChunkCache(visit, first))
     return await screen(
         request, "document.html", lambda seen: f"Document {seen['document'].id}", look
     )
 
 
 async def _seen(
-    visit: PageContext, name: str, collection: str, chunks: ChunkCache
+    visit: CallerView, name: str, collection: str, chunks: ChunkCache
 ) -> dict[str, Any]:
-    tenant_view = visit.tenant_view
+    tenant_view = visit
     found = shown_of(await tenant_view.document(name, collection), tenant_view)
     await chunks.read(found)
     log = log_of(found.ref)
@@ -103,16 +104,12 @@ def shown_of(document: Document, tenant_view: TenantView) -> Document:
 async def retry(request: Request, visit: Writing, document_id: str) -> Response:
     form = await read_form(request)
     collection = _collection(form)
-    ref = (await visit.tenant_view.document(document_id, collection)).ref
+    ref = (await visit.document(document_id, collection)).ref
     back = at_document(ref.id, ref.collection)
     try:
-        async with acting(
-            request, visit.caller, "document.retry", ref.id, collection=ref.collection
-        ):
-            await request.app.state.depth.check(visit.tenant_view.tenant)
-            await visit.tenant_view.documents.retry(
-                ref.id, collection=ref.collection, tenant=ref.tenant
-            )
+        async with acting(request, "document.retry", ref.id, collection=ref.collection):
+            await request.app.state.depth.check(visit.tenant)
+            await visit.documents.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"{error}."))
     return redirect(back, Flash("good", "Retrying."))
@@ -121,15 +118,13 @@ async def retry(request: Request, visit: Writing, document_id: str) -> Response:
 @routes.post("/documents/{document_id:name}/delete")
 async def delete(request: Request, visit: Writing, document_id: str) -> Response:
     form = await read_form(request)
-    found = await visit.tenant_view.document(document_id, _collection(form))
+    found = await visit.document(document_id, _collection(form))
     ref = found.ref
     if not form.confirmed:
         ask = f"Delete document {ref.id}, with its original and all its chunks?"
         return confirm(request, ask, form.fields, at_document(ref.id, ref.collection))
-    async with acting(request, visit.caller, "document.delete", ref.id, collection=ref.collection):
-        await visit.tenant_view.documents.delete(
-            ref.id, collection=ref.collection, tenant=ref.tenant
-        )
+    async with acting(request, "document.delete", ref.id, collection=ref.collection):
+        await visit.documents.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
     return redirect("/documents", Flash("good", f"Document {ref.id} deleted."))
 
 

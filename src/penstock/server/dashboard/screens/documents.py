@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -13,11 +15,12 @@ from penstock.model.document import Document, DocumentState
 from penstock.server.answer_json import reply
 from penstock.server.bodies import require
 from penstock.server.dashboard.filters import at_document
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import Refused, empty, router, told, typed, wants_json
-from penstock.server.dashboard.pages import Flash, page, redirect
+from penstock.server.dashboard.pages import Flash, redirect
 from penstock.server.dashboard.screens.document import shown_of
-from penstock.server.dashboard.session import FORM, Form, PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import FORM, Form, Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 from penstock.server.schemas import TITLE_LIMIT
 from penstock.server.uploads import FORM as FILES
@@ -68,6 +71,7 @@ JobSelector = Annotated[DocumentSelection, Depends()]
 
 
 @routes.get("/documents")
+@routes.get("/live/documents")
 async def documents(request: Request, visit: Reading, wanted: JobSelector) -> Response:
     fields = empty(*FIELDS, collection=wanted.collection or "default")
     return await _screen(request, visit, wanted, fields, None)
@@ -80,7 +84,7 @@ def accepted(scans: str) -> list[str]:
 
 async def _screen(
     request: Request,
-    visit: PageContext,
+    visit: CallerView,
     wanted: DocumentSelection,
     fields: dict[str, str],
     wrong: Problem | None,
@@ -92,34 +96,29 @@ async def _screen(
         "files": state.config.upload_files,
         "all": state.config.upload_bytes,
     }
-    return page(
+    return await screen(
         request,
         "documents.html",
-        200 if wrong is None else wrong.status,
-        title="Documents",
+        "Documents",
+        partial(_list, visit, wanted),
+        wrong,
         typed=fields,
-        wrong=wrong,
         limits=limits,
         accepted=accepted(settings.scans),
         states=list(DocumentState),
-        **await _list(visit, wanted),
     )
 
 
-@routes.get("/live/documents")
-async def documents_live(request: Request, visit: Reading, wanted: JobSelector) -> Response:
-    return live(request, "parts/documents.html", lambda: _list(visit, wanted))
-
-
-async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]:
-    found = await visit.tenant_view.documents.documents(
-        tenant=visit.tenant_view.tenant,
+async def _list(visit: CallerView, wanted: DocumentSelection) -> dict[str, Any]:
+    found = await visit.documents.documents(
+        tenant=visit.tenant,
         collection=wanted.collection or None,
         states=wanted.states or None,
         limit=PAGE + 1,
         before=wanted.before,
     )
-    shown = [shown_of(one, visit.tenant_view) for one in found[:PAGE]]
+    # Beside the event loop: each may have many metadata.
+    shown = await asyncio.to_thread(lambda: [shown_of(one, visit) for one in found[:PAGE]])
     more = len(found) > PAGE
     return {
         "documents": shown,
@@ -136,7 +135,7 @@ async def add(request: Request, visit: Writing) -> Response:
     if require(request, FILES, FORM) == FORM:
         form = await read_form(request)
         try:
-            await request.app.state.depth.check(visit.tenant_view.tenant)
+            await request.app.state.depth.check(visit.tenant)
             document = await _add_one(visit, form)
         except Refused as error:
             return await _screen(
@@ -145,7 +144,7 @@ async def add(request: Request, visit: Writing) -> Response:
         return _accepted([document])
     kept = empty(*FIELDS, collection="default")
     try:
-        async with receive(request, visit.tenant_view) as received:
+        async with receive(request, visit) as received:
             kept |= received.fields
             # What is left empty in a form is sent, too: also a file that nobody has chosen.
             fields = received.fields
@@ -153,7 +152,7 @@ async def add(request: Request, visit: Writing) -> Response:
             if not any(name or blob.size for name, blob in received.files):
                 raise Problem(422, "invalid", "choose a file first")
             new = await received.said()
-            await request.app.state.depth.check(visit.tenant_view.tenant)
+            await request.app.state.depth.check(visit.tenant)
             accepted = await received.accept(new)
     except Refused as error:
         if wants_json(request):
@@ -165,8 +164,8 @@ async def add(request: Request, visit: Writing) -> Response:
     return _accepted(accepted)
 
 
-async def _add_one(visit: PageContext, form: Form) -> Document:
-    documents, tenant = visit.tenant_view.documents, visit.tenant_view.tenant
+async def _add_one(visit: CallerView, form: Form) -> Document:
+    documents, tenant = visit.documents, visit.tenant
     name, title = form.one("id") or None, form.one("title")[:TITLE_LIMIT]
     collection = form.one("collection") or "default"
     if form.one("what") == "url":

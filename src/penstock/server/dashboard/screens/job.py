@@ -22,8 +22,9 @@ from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, chang
 from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, redirect
-from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Form, Reading, Writing, read_form
 from penstock.server.dashboard.waterfall import waterfall
+from penstock.server.dependencies import CallerView
 from penstock.text.json_text import value_of
 
 WIDTH = 1000
@@ -113,12 +114,12 @@ async def job(request: Request, visit: Reading, job_id: str) -> Response:
     return await screen(request, "job.html", lambda seen: f"Job {seen['job'].kind}", look)
 
 
-async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
-    app = visit.tenant_view.app
+async def _seen(visit: CallerView, job_id: str) -> dict[str, Any]:
+    app = visit.app
     names, now = app.config.logging.hidden_names, app.queue.now()
-    found = hidden_job(await visit.tenant_view.job(job_id), names)
-    rows = await visit.tenant_view.steps(job_id)
-    # Beside the event loop: two hundred results are megabytes of JSON.
+    # Beside the event loop, as payloads may be large; two hundred results are megabytes of JSON.
+    found = await asyncio.to_thread(hidden_job, await visit.job(job_id), names)
+    rows = await visit.steps(job_id)
     steps = await asyncio.to_thread(waterfall, rows, found, names, now) if rows else None
     life = periods(found, now)
     return {
@@ -136,7 +137,7 @@ async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
 async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
     form = await read_form(request)
     act, back = act_of(form.one("what")), f"/jobs/{in_path(job_id)}"
-    await visit.tenant_view.job(job_id)
+    await visit.job(job_id)
     if act in DESTROYS and not form.confirmed:
         return confirm(request, f"{VERBS[act]} this job?", form.fields, back)
     flash = await change(request, visit, act, JobFilter(ids=[job_id]))
@@ -149,9 +150,9 @@ async def rerun(request: Request, visit: Writing, job_id: str) -> Response:
     form, back = await read_form(request), f"/jobs/{in_path(job_id)}"
     step = _exactly(form, "from_step") or None
     try:
-        async with acting(request, visit.caller, "job.rerun", named(job_id)) as deed:
-            await request.app.state.depth.check(visit.tenant_view.tenant)
-            new = await visit.tenant_view.rerun(job_id, from_step=step)
+        async with acting(request, "job.rerun", named(job_id)) as deed:
+            await request.app.state.depth.check(visit.tenant)
+            new = await visit.rerun(job_id, from_step=step)
             deed.detail["new"] = new.id
     except ValidationError as error:
         return redirect(back, Flash("bad", f"Not rerun: {error}."))
@@ -166,12 +167,12 @@ async def signal(request: Request, visit: Writing, job_id: str) -> Response:
     name, text = _exactly(form, "name"), form.one("payload")
     flash = Flash("good", "Signal sent.")
     try:
-        async with acting(request, visit.caller, "job.signal", named(job_id)) as deed:
-            if signal_of(await visit.tenant_view.job(job_id)) != name:
+        async with acting(request, "job.signal", named(job_id)) as deed:
+            if signal_of(await visit.job(job_id)) != name:
                 raise ValidationError("the job does not wait for it any more")
             deed.detail["name"] = name
             payload = await asyncio.to_thread(value_of, text, "the payload") if text else True
-            deed.detail["stored"] = await visit.tenant_view.signal(job_id, name, payload, None)
+            deed.detail["stored"] = await visit.signal(job_id, name, payload, None)
     except (ValidationError, JobEnded, SignalLimit) as error:
         flash = Flash("bad", f"Signal not sent: {error}.")
     return redirect(f"/jobs/{in_path(job_id)}", flash)

@@ -17,7 +17,8 @@ from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, chang
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 
 routes = router()
@@ -114,12 +115,12 @@ async def jobs_live(
 
 
 async def _list(
-    visit: PageContext, wanted: JobSelection, top: str | None, before: str | None
+    visit: CallerView, wanted: JobSelection, top: str | None, before: str | None
 ) -> dict[str, Any]:
     """Load a page of the list. While it is open it starts with the job at its `top`: newer ones are
     counted but not shown, so that nothing moves while it is read."""
     where = wanted.where()
-    found = await visit.tenant_view.jobs(where, PAGE + 1, before)
+    found = await visit.jobs(where, PAGE + 1, before)
     newer, more = 0, False
     if top is not None and before is None:
         ids = [job.id for job in found]
@@ -127,9 +128,9 @@ async def _list(
             newer = ids.index(top)
             found = found[newer:]
             if newer and found:
-                found += await visit.tenant_view.jobs(where, newer, found[-1].id)
+                found += await visit.jobs(where, newer, found[-1].id)
         elif len(found) > PAGE:  # all on this page are newer, or it does not match any more
-            older = await visit.tenant_view.jobs(where, PAGE + 1, top)
+            older = await visit.jobs(where, PAGE + 1, top)
             if older:
                 found, newer, more = older, PAGE, True
     shown = [_line(visit, job) for job in found[:PAGE]]
@@ -144,10 +145,10 @@ async def _list(
     }
 
 
-def _line(visit: PageContext, job: Job) -> Job:
+def _line(visit: CallerView, job: Job) -> Job:
     """Prepare a job for the list, with secrets hidden."""
     short = replace(job, payload={}, result=None, history=[], lines=[])
-    return hidden_job(short, visit.tenant_view.app.config.logging.hidden_names)
+    return hidden_job(short, visit.app.config.logging.hidden_names)
 
 
 def _older(wanted: JobSelection, shown: list[Job], found: list[Job]) -> str | None:

@@ -15,7 +15,8 @@ from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, redirect
-from penstock.server.dashboard.session import Controlling, PageContext, Reading, read_form
+from penstock.server.dashboard.session import Controlling, Reading, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 
 routes = router()
@@ -45,8 +46,8 @@ async def lanes(request: Request, visit: Reading) -> Response:
     return await screen(request, "lanes.html", "Lanes", lambda: _all(visit))
 
 
-async def _all(visit: PageContext) -> dict[str, Any]:
-    seen = await visit.tenant_view.lanes(hosts=visit.may_control)
+async def _all(visit: CallerView) -> dict[str, Any]:
+    seen = await visit.lanes(hosts=visit.may_control)
     first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MAX_LANES]
     chosen = {lane.name for lane in first}
     return {"lanes": [lane for lane in seen if lane.name in chosen], "more": len(seen) - len(first)}
@@ -62,8 +63,8 @@ async def lane(request: Request, visit: Reading, name: str) -> Response:
     return await screen(request, "lane.html", f"Lane {name}", lambda: _one(request, visit, name))
 
 
-async def _one(request: Request, visit: PageContext, name: str) -> dict[str, Any]:
-    seen = await visit.tenant_view.lanes(hosts=visit.may_control)
+async def _one(request: Request, visit: CallerView, name: str) -> dict[str, Any]:
+    seen = await visit.lanes(hosts=visit.may_control)
     for found in seen:
         if found.name == name:
             children = [other.name for other in seen if other.parent == name]
@@ -79,8 +80,8 @@ async def control(request: Request, visit: Controlling, name: str) -> Response:
         what = LaneCommand(form.one("what"))
     except ValueError:
         raise Problem(422, "invalid", "unknown action; there are: pause, resume, reset") from None
-    async with acting(request, visit.caller, f"lane.{what.value}", name):
-        await visit.tenant_view.app.control_lane(name, what)
+    async with acting(request, f"lane.{what.value}", name):
+        await visit.app.control_lane(name, what)
     return redirect(f"/lanes/{in_path(name)}", Flash("good", f"Lane {name} {STEERED[what]}."))
 
 
@@ -91,8 +92,8 @@ async def limit(request: Request, visit: Controlling, name: str) -> Response:
     try:
         wanted = {key: _figure(key, form.one(key)) for key in LIMITS}
         given = any(value is not None for value in wanted.values())
-        async with acting(request, visit.caller, "lane.limit", name, limits=wanted):
-            await visit.tenant_view.app.limit_lane(name, wanted if given else None)
+        async with acting(request, "lane.limit", name, limits=wanted):
+            await visit.app.limit_lane(name, wanted if given else None)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"Limits not changed: {error}."))
     said = "Limits updated." if given else "Limits reset to the configured values."

@@ -10,7 +10,8 @@ from starlette.responses import Response
 from penstock.model.job import JobState
 from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.session import PageContext, Reading
+from penstock.server.dashboard.session import Reading
+from penstock.server.dependencies import CallerView
 from penstock.server.routes.operators import seen_by
 
 routes = router()
@@ -27,10 +28,10 @@ async def overview(request: Request, visit: Reading) -> Response:
     return await screen(request, "overview.html", "Overview", lambda: _seen(request, visit))
 
 
-async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
+async def _seen(request: Request, visit: CallerView) -> dict[str, Any]:
     state, admin = request.app.state, visit.may_control
-    seen = await seen_by(visit.tenant_view, state.looks, admin=admin)
-    lanes = await visit.tenant_view.lanes(hosts=admin)
+    seen = await seen_by(visit, state.looks, admin=admin)
+    lanes = await visit.lanes(hosts=admin)
     busy = sorted(lanes, key=lambda lane: (-lane.in_flight - lane.waiting, lane.name))
     unfinished = {
         one.kind: one.states[JobState.QUEUED] + one.states[JobState.RUNNING] for one in seen.kinds

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Any
 
-from fastapi import Query, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from penstock.research.service import QUESTION_LIMIT
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import (
     Refused,
     empty,
@@ -18,8 +19,9 @@ from penstock.server.dashboard.page_route import (
     typed,
     whole_number,
 )
-from penstock.server.dashboard.pages import Flash, page, paging, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.pages import Flash, paging, redirect
+from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dependencies import Before, CallerView
 from penstock.server.problems import Problem
 
 routes = router()
@@ -27,35 +29,28 @@ routes = router()
 PAGE = 30
 FIELDS = ("question", "budget_pages", "budget_seconds")
 
-Before = Annotated[str | None, Query(max_length=64)]
-
 
 @routes.get("/research")
+@routes.get("/live/research")
 async def tasks(request: Request, visit: Reading, before: Before = None) -> Response:
     return await _screen(request, visit, empty(*FIELDS), None, before)
 
 
 async def _screen(
     request: Request,
-    visit: PageContext,
+    visit: CallerView,
     fields: dict[str, str],
     wrong: Problem | None,
     before: str | None = None,
 ) -> Response:
-    status = 200 if wrong is None else wrong.status
-    shown = {"typed": fields, "wrong": wrong, "most": QUESTION_LIMIT}
-    seen = await _list(visit, before)
-    return page(request, "research.html", status, title="Research", **shown, **seen)
+    look = partial(_list, visit, before)
+    shown = {"typed": fields, "most": QUESTION_LIMIT}
+    return await screen(request, "research.html", "Research", look, wrong, **shown)
 
 
-@routes.get("/live/research")
-async def tasks_live(request: Request, visit: Reading, before: Before = None) -> Response:
-    return live(request, "parts/research.html", lambda: _list(visit, before))
-
-
-async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
-    tenant = visit.tenant_view.tenant
-    found = await visit.tenant_view.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
+async def _list(visit: CallerView, before: str | None) -> dict[str, Any]:
+    tenant = visit.tenant
+    found = await visit.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
     return paging("tasks", "/research", found, PAGE, before, cursor="task_id")
 
 
@@ -63,11 +58,11 @@ async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
 async def create(request: Request, visit: Writing) -> Response:
     form = await read_form(request)
     try:
-        task = await visit.tenant_view.research.create(
+        task = await visit.research.create(
             form.one("question"),
             budget_pages=whole_number(form, "budget_pages", "Pages"),
             budget_seconds=number(form, "budget_seconds", "Seconds"),
-            tenant=visit.tenant_view.tenant,
+            tenant=visit.tenant,
         )
     except Refused as error:
         return await _screen(request, visit, typed(form, *FIELDS), told(error))

@@ -32,9 +32,9 @@ async def search(
         try:
             result = await while_connected(
                 request.receive,
-                visit.tenant_view.documents.search(
+                visit.documents.search(
                     q,
-                    tenant=visit.tenant_view.tenant,
+                    tenant=visit.tenant,
                     collections=[collection] if collection else None,
                     limit=FOUND,
                 ),

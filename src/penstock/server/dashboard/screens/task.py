@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query, Request
@@ -11,10 +12,11 @@ from penstock.model.job import Priority
 from penstock.research.service import MAX_LISTED, MAX_QUERIES, MAX_RESULTS, Format
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import duration, in_path
-from penstock.server.dashboard.live import live
+from penstock.server.dashboard.live import screen
 from penstock.server.dashboard.page_route import Refused, router, told, typed, whole_number
 from penstock.server.dashboard.pages import Flash, confirm, page, redirect
-from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
+from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dependencies import CallerView
 from penstock.server.problems import Problem
 from penstock.server.routes.tasks import exported
 from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
@@ -62,49 +64,42 @@ def providers_of(
 
 
 @routes.get("/research/{task_id:name}")
+@routes.get("/live/research/{task_id:name}")
 async def task(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
-    providers = list(visit.tenant_view.research.providers)
+    providers = list(visit.research.providers)
     fields = {"queries": "", "max_results": str(RESULTS), "priority": "medium"}
     return await _screen(request, visit, task_id, fields, providers, None, first)
 
 
 async def _screen(
     request: Request,
-    visit: PageContext,
+    visit: CallerView,
     task_id: str,
     fields: dict[str, str],
     chosen: list[str],
     wrong: Problem | None,
     first: int = 0,
 ) -> Response:
-    return page(
+    return await screen(
         request,
         "task.html",
-        200 if wrong is None else wrong.status,
-        title="Research task",
+        "Research task",
+        partial(_seen, visit, task_id, first),
+        wrong,
         typed=fields,
         chosen=chosen,
-        wrong=wrong,
-        providers=visit.tenant_view.research.known,
+        providers=visit.research.known,
         priorities=[(one.name.lower(), one.name.lower()) for one in sorted(Priority)],
         limits={"queries": MAX_QUERIES, "results": MAX_RESULTS},
         formats=FORMATS,
-        **await _seen(visit, task_id, first),
     )
 
 
-@routes.get("/live/research/{task_id:name}")
-async def task_live(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
-    await visit.tenant_view.task(task_id, limit=0)  # 404 before the stream begins
-
-    return live(request, "parts/task.html", lambda: _seen(visit, task_id, first))
-
-
-async def _seen(visit: PageContext, task_id: str, first: int) -> dict[str, Any]:
-    view: TaskView = await visit.tenant_view.task(task_id, limit=MAX_LISTED)
+async def _seen(visit: CallerView, task_id: str, first: int) -> dict[str, Any]:
+    view: TaskView = await visit.task(task_id, limit=MAX_LISTED)
     works = view.results[first : first + PAGE]
     if first + PAGE > MAX_LISTED:
-        works = (await visit.tenant_view.task(task_id, limit=PAGE, cursor=str(first))).results
+        works = (await visit.task(task_id, limit=PAGE, cursor=str(first))).results
     done, _, every = view.progress.partition("/")
     here = f"/research/{in_path(task_id)}"
     return {
@@ -132,14 +127,14 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
     priority: Any = form.one("priority", "medium")  # a name that is none is refused by the service
     try:
         most = whole_number(form, "max_results", "Results per query")
-        await request.app.state.depth.check(visit.tenant_view.tenant)
-        queued = await visit.tenant_view.research.queue_searches(
+        await request.app.state.depth.check(visit.tenant)
+        queued = await visit.research.queue_searches(
             task_id,
             [line for line in lines if line.strip()],
             max_results=RESULTS if most is None else most,
             priority=priority,
             providers=chosen,
-            tenant=visit.tenant_view.tenant,
+            tenant=visit.tenant,
         )
     except Refused as error:
         problem = told(error)
@@ -160,13 +155,11 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
     mode: Any = form.one("mode")
     if mode not in STOPS:
         raise Problem(422, "invalid", f"mode is {' or '.join(STOPS)}")
-    await visit.tenant_view.task(task_id, limit=0)
+    await visit.task(task_id, limit=0)
     if not form.confirmed:
         return confirm(request, STOPS[mode], form.fields, back)
-    async with acting(request, visit.caller, "task.stop", named(task_id), mode=mode):
-        stopped = await visit.tenant_view.research.stop(
-            task_id, mode=mode, tenant=visit.tenant_view.tenant
-        )
+    async with acting(request, "task.stop", named(task_id), mode=mode):
+        stopped = await visit.research.stop(task_id, mode=mode, tenant=visit.tenant)
     if not stopped.resumable:
         return redirect(back, Flash("bad", f"Nothing to stop: the task is {stopped.status}."))
     said = f"Stopped: {stopped.searches_done} searches done, {stopped.searches_left}"
@@ -177,16 +170,16 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
 @routes.post("/research/{task_id:name}/resume")
 async def resume(request: Request, visit: Writing, task_id: str) -> Response:
     await read_form(request)
-    async with acting(request, visit.caller, "task.resume", named(task_id)):
-        await request.app.state.depth.check(visit.tenant_view.tenant)
-        resumed = await visit.tenant_view.research.resume(task_id, tenant=visit.tenant_view.tenant)
+    async with acting(request, "task.resume", named(task_id)):
+        await request.app.state.depth.check(visit.tenant)
+        resumed = await visit.research.resume(task_id, tenant=visit.tenant)
     said = f"Resumed: {resumed.queued} searches queued."
     return redirect(f"/research/{in_path(task_id)}", Flash("good", said))
 
 
 @routes.get("/research/{task_id:name}/export")
 async def export(request: Request, visit: Reading, task_id: str, format: Format) -> Response:
-    return await exported(visit.tenant_view, task_id, format)
+    return await exported(visit, task_id, format)
 
 
 @routes.get("/research/{task_id:name}/page")
@@ -199,8 +192,8 @@ async def read_page(
     cursor: Annotated[str | None, Query(max_length=512)] = None,
 ) -> Response:
     """Show the text of a page that was read for the task."""
-    view = await visit.tenant_view.task(task_id, limit=0)
-    found = await visit.tenant_view.research.page(
-        document, collection=collection, limit=TEXT, cursor=cursor, tenant=visit.tenant_view.tenant
+    view = await visit.task(task_id, limit=0)
+    found = await visit.research.page(
+        document, collection=collection, limit=TEXT, cursor=cursor, tenant=visit.tenant
     )
     return page(request, "task_page.html", title="Page", view=view, found=found)

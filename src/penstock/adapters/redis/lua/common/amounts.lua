@@ -258,13 +258,13 @@ do
   end
 
   -- Reserve an amount in all of `some`, from `at` on and until `latest` at the latest: the start.
-  -- Nil: there is no room until then.
-  function amounts.book(some, booking, at, latest)
+  -- Nil: there is no room until then. It may come `slack` seconds later.
+  function amounts.book(some, booking, at, latest, slack)
     local start = amounts.room(some, booking.amount, at).at
     if start > latest then return nil end
     for _, lane in ipairs(some) do
       if lane.amounts then
-        reserve(lane, booking, start)
+        reserve(lane, booking, start + (slack or 0))
       elseif not lane.used then
         lane.used = amounts.NONE -- that of its parent is to be settled
       end

@@ -106,7 +106,8 @@ local function claim_in(some, member, want, room, crashed, ordinary)
         refusal = amounts.refusal(some, amount)}
     end
   end
-  local starts = limits.starts(some, resumes, now, bookings)
+  local slack = want.slack or 0
+  local starts = limits.starts(some, resumes, now, slack, bookings)
   local tolerance, leased, names = math.huge, {}, {}
   for n, one in ipairs(some) do
     tolerance, names[n] = math.min(tolerance, one.tolerance), one.name
@@ -114,7 +115,7 @@ local function claim_in(some, member, want, room, crashed, ordinary)
   for n, start in ipairs(starts) do
     local one = picked[n]
     one.start_at = exact(start)
-    one.void_at = resumes[n] and 'inf' or exact(start + tolerance)
+    one.void_at = resumes[n] and 'inf' or exact(start + slack + tolerance)
     one.timeout = shorter(lane, one.row)
     if bookings then
       one.reserved = resumes[n] and '' or cjson.encode(bookings[n].amount)

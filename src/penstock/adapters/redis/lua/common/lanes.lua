@@ -243,8 +243,9 @@ function lanes.wake_lane(name)
   for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'expecting:' .. name)) do
     local at = redis.call('ZSCORE', ns .. 'scheduled', seq)
     if at and tonumber(at) > now then
-      redis.call('HSET', jobs.key(seq), 'run_at', now)
+      redis.call('HSET', jobs.key(seq), 'run_at', now, 'since', now)
       redis.call('ZADD', ns .. 'scheduled', now, seq)
+      redis.call('ZADD', ns .. 'put_off', now, seq)
     end
   end
   look_now(name)

@@ -37,20 +37,20 @@ local function next_start(lanes, now, ahead, lead)
   return start
 end
 
-local function charge(lane, start)
+local function charge(lane, start, slack)
   local pace, day = lane_state.pace(lane), lane_state.day_of(lane, start)
-  if pace > 0 then lane.next_start = start + pace end
+  if pace > 0 then lane.next_start = start + slack + pace end
   lane.used_today = 1 + (lane.day == day and lane.used_today or 0)
   lane.day = day
 end
 
 -- Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent) can
--- take within `ahead` seconds; not before `lead` seconds where starts are spaced. The lanes are
--- charged for them; those named by `held` only for the rate, because the slot is held already. A
--- `question` may have the slot that jobs leave to it. What a `booking` reserves is charged for one
--- request: it wants no more.
-function limits.grant(lanes, wanted, now, ahead, held, lead, question, booking)
-  ahead, held, lead = ahead or AHEAD_SECONDS, set(held or {}), lead or 0
+-- take within `ahead` seconds; not before `lead` seconds where starts are spaced. Each may come
+-- `slack` seconds later, so the next one does too. The lanes are charged for them; those named by
+-- `held` only for the rate, because the slot is held already. A `question` may have the slot that
+-- jobs leave to it. What a `booking` reserves is charged for one request: it wants no more.
+function limits.grant(lanes, wanted, now, ahead, held, lead, question, slack, booking)
+  ahead, held, lead, slack = ahead or AHEAD_SECONDS, set(held or {}), lead or 0, slack or 0
   if any(lanes, function(lane) return not lane_state.may_start(lane, now) end) then return {} end
   local most = wanted
   for _, lane in ipairs(lanes) do
@@ -61,12 +61,13 @@ function limits.grant(lanes, wanted, now, ahead, held, lead, question, booking)
   while #starts < most do
     local start = next_start(lanes, now, ahead, lead)
     if booking and start then
-      start = amounts.book(lanes, booking, math.max(start, now + math.min(lead, ahead)), now + ahead)
+      local first = math.max(start, now + math.min(lead, ahead))
+      start = amounts.book(lanes, booking, first, now + ahead, slack)
     end
     if start == nil then break end
     starts[#starts + 1] = start
     for _, lane in ipairs(lanes) do
-      charge(lane, start)
+      charge(lane, start, slack)
       if not held[lane.name] then
         lane.in_flight = lane.in_flight + 1
         if question and lane == lanes[1] then lane.asking = lane.asking + 1 end
@@ -79,9 +80,9 @@ end
 -- Start times of the first of some jobs, of which it is told whether they resume, for as many as
 -- `lanes` can take. They have the slots for all. One that resumes was charged when it was started,
 -- and takes only its slot again; so does one whose booking is refused.
-function limits.starts(lanes, resumes, now, bookings)
+function limits.starts(lanes, resumes, now, slack, bookings)
   if not bookings and not any(resumes, function(charged) return charged end) then
-    return limits.grant(lanes, #resumes, now)
+    return limits.grant(lanes, #resumes, now, nil, nil, nil, false, slack)
   end
   local starts = {}
   for n, charged in ipairs(resumes) do
@@ -90,7 +91,7 @@ function limits.starts(lanes, resumes, now, bookings)
       for _, lane in ipairs(lanes) do lane.in_flight = lane.in_flight + 1 end
       starts[n] = now
     else
-      starts[n] = limits.grant(lanes, 1, now, nil, nil, nil, nil, booking)[1]
+      starts[n] = limits.grant(lanes, 1, now, nil, nil, nil, false, slack, booking)[1]
       if not starts[n] then break end
     end
   end

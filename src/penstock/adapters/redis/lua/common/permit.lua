@@ -75,8 +75,9 @@ function permit.ask(lanes, request, holder, held, now)
     lane.trial, lane.retry_at = nil, math.min(retry_at, now)
   end
   local question = request.question
+  local slack = request.slack or 0
   local start = limits.grant(
-    lanes, 1, now, request.patience, names, request.lead, question, booking)[1]
+    lanes, 1, now, request.patience, names, request.lead, question, slack, booking)[1]
   lane.trial, lane.retry_at = trial, retry_at
   if not start then
     local busy = why_not(lanes, held, now, question, booking)
@@ -93,7 +94,7 @@ function permit.ask(lanes, request, holder, held, now)
     tolerance = math.min(tolerance, one.tolerance)
     if one.timeout then timeout = math.min(timeout or one.timeout, one.timeout) end
   end
-  return {start_at = start, void_at = start + tolerance, timeout = timeout, trial = trying}
+  return {start_at = start, void_at = start + slack + tolerance, timeout = timeout, trial = trying}
 end
 
 -- Where a slot is to be stored for a permit.

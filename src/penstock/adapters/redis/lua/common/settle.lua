@@ -84,7 +84,7 @@ function endings.suspended(s, row)
   local waiting = s.signal and redis.call('HGET', ns .. 'signals:' .. row.seq, 'w:' .. s.signal)
   local has_come = (tonumber(waiting) or 0) > 0
   requeue(row, {
-    attempts = row.attempts - 1, run_at = has_come and s.started_at or s.run_at,
+    attempts = row.attempts - 1, run_at = has_come and math.min(s.started_at, now) or s.run_at,
     waits_lane = s.waits_lane or ''})
   jobs.schedule(row, now)
 end
