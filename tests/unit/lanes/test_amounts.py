@@ -345,3 +345,11 @@ def test_bucket_leaves_room_for_a_request_that_is_late() -> None:
     at = room([lane], tokens(500), NOON + 4).at
     late = Asked(NOON + WINDOW * (SPARE - 1), most)
     assert refills_enough([late, Asked(at, 500)], WINDOW, LIMIT)
+
+
+def test_start_that_may_be_late_is_counted_until_a_window_after_that() -> None:
+    lane = counting()
+    booking = Booking(-1, 0, tokens(LIMIT))
+    assert grant([lane], 1, NOON, slack=3.0, booking=booking) == [NOON]
+    assert book([lane], -2, tokens(1), NOON) is None
+    assert room([lane], tokens(1), NOON).at >= NOON + 3 + WINDOW * SPARE
