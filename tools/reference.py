@@ -137,11 +137,22 @@ A lane that is neither configured nor matched by a pattern has a minimum interva
 
 KEYS = {
     "requests_per_interval": "Maximum starts in any window of `interval_seconds`.",
-    "interval_seconds": "Window of `requests_per_interval`; the two go together.",
+    "interval_seconds": "Window of `requests_per_interval` and of the limits of tokens; needs one "
+    "of them, and they need it.",
     "min_interval_seconds": "Minimum interval between two starts, whatever the rate allows. 0 and "
     "no rate: unlimited.",
     "max_parallel": "Maximum concurrent requests (or running jobs).",
     "requests_per_day": "Maximum starts per day (UTC).",
+    "tokens_per_interval": "Maximum tokens, input and output, in any window of `interval_seconds`: "
+    "reserved with a start, settled with the real use.",
+    "input_tokens_per_interval": "The same of input tokens alone.",
+    "output_tokens_per_interval": "The same of output tokens alone.",
+    "tokens_per_day": "Maximum tokens per day (as `requests_per_day`).",
+    "cost_per_day": "Maximum cost per day, in whatever unit amounts are given.",
+    "window": "`sliding`: no window of `interval_seconds` holds more tokens than the limit. "
+    "`bucket`: the limit is what a bucket holds that is refilled in `interval_seconds`.",
+    "oversized": "A request larger than a limit: `refuse` it with `AmountTooLarge`, or let it "
+    "through `alone`, when nothing else is counted.",
     "timeout_seconds": "Timeout of a run in this lane, if shorter than that of the job.",
     "breaker_first_seconds": "Delay before the first attempt while the breaker is open; it doubles "
     "with each further one.",

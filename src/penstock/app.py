@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.engine.job_events import JobEvents
     from penstock.engine.schedule import Periodic
     from penstock.engine.step_results import StepResults
+    from penstock.model.amounts import AmountValue
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
@@ -204,6 +205,7 @@ class Penstock(Operations):
         backoff: Backoff | None = None,
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
+        amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None = None,
         max_per_process: int | None = None,
         version: str | int | None = None,
         every: float | None = None,
@@ -222,6 +224,7 @@ class Penstock(Operations):
         backoff: Backoff | None = None,
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
+        amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None = None,
         max_per_process: int | None = None,
         version: str | int | None = None,
         every: float | None = None,
@@ -235,9 +238,10 @@ class Penstock(Operations):
 
         `backoff` says how long to wait before a retry, in seconds: always, as a list, or by a
         function of the attempt; else the settings do. `permanent` names exceptions that are not
-        worth a retry. A process takes `max_per_process` jobs of the kind at a time; more stay in
-        the queue, where tenants take turns. Records of steps that another `version` of the handler
-        has made are discarded.
+        worth a retry. `amount` is what a job reserves of the tokens and the money that its lane
+        counts, or a function of the payload. A process takes `max_per_process` jobs of the kind at
+        a time; more stay in the queue, where tenants take turns. Records of steps that another
+        `version` of the handler has made are discarded.
 
         With `every` (seconds) or `cron` ("0 3 * * *", in `timezone`, else UTC) the job is also
         enqueued by the clock, once for each tick over all worker processes of the kind;
@@ -273,6 +277,7 @@ class Penstock(Operations):
                     backoff=backoff,
                     permanent=permanent,
                     lane=lane,
+                    amount=amount,
                     periodic=periodic,
                     max_per_process=max_per_process,
                     version=version,

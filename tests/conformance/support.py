@@ -363,6 +363,7 @@ def new_jobs(
     keys: Sequence[str | None] | None = None,
     ids: Sequence[str] | None = None,
     lane: str = NO_LANE,
+    amount: str | None = None,
     timeout: float | None = 30.0,
     max_retries: int | None = 3,
     **options: Any,
@@ -371,7 +372,7 @@ def new_jobs(
     keys = [None] * len(payloads) if keys is None else keys
     ids = new_ids(len(payloads)) if ids is None else ids
     items = [
-        NewJob(job_id, payload, key, lane)
+        NewJob(job_id, payload, key, lane, amount=amount)
         for job_id, payload, key in zip(ids, payloads, keys, strict=True)
     ]
     return NewJobs(kind=kind, items=items, timeout=timeout, max_retries=max_retries, **options)

@@ -26,9 +26,34 @@ function rules.grant(step, at)
   return limits.grant(some, step.wanted, at, step.ahead, step.held, nil, step.question, step.slack)
 end
 
-function rules.starts(step, at) return limits.starts(some, step.resumes, at, step.slack) end
+local function booking(of)
+  return {ref = of[1], token = of[2], amount = of[3], refusal = amounts.refusal(some, of[3])}
+end
 
-function rules.next_chance(_, at) return {limits.next_chance(some, at)} end
+function rules.starts(step, at)
+  local bookings = nil
+  if step.bookings and amounts.counted(some) then
+    bookings = {}
+    for n, one in ipairs(step.bookings) do bookings[n] = booking(one) end
+  end
+  return limits.starts(some, step.resumes, at, step.slack, bookings)
+end
+
+function rules.book(step, at)
+  return {amounts.book(some, booking(step.booking), at, at + step.ahead, step.slack)}
+end
+
+function rules.settle(step, at)
+  amounts.settle(some, step.ref, 0, step.used, at)
+  return {}
+end
+
+function rules.room_for(step, at)
+  local room = amounts.room(some, step.amount, at)
+  return {room.at < math.huge and room.at or 'never', room.lane, room.why}
+end
+
+function rules.next_chance(step, at) return {limits.next_chance(some, at, step.amount)} end
 
 function rules.repace(step, at)
   limits.repace(some[1], step.old, at)
@@ -71,7 +96,7 @@ function rules.permit(step, at)
     local void_at = granted.void_at < math.huge and granted.void_at or 'never'
     return {granted.start_at, void_at, granted.timeout or 'none', granted.trial}
   end
-  return {busy.lane, busy.until_ or 'none', busy.why, busy.give_up or false}
+  return {busy.lane, busy.until_ or 'none', busy.why, busy.give_up or false, busy.refused or false}
 end
 
 function rules.set_back(step, at)

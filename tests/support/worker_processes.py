@@ -28,6 +28,7 @@ from tests.support.apps import (
     raising,
     researching,
     searching,
+    spending,
     stepping,
     ticking,
     work,
@@ -51,6 +52,7 @@ APPS = {
     "raising": raising.build,
     "researching": researching.build,
     "searching": searching.build,
+    "spending": spending.build,
     "stepping": stepping.build,
     "ticking": ticking.build,
 }

@@ -213,6 +213,13 @@ class Claims:
         self.ended(lease)
         self._settler.add(Settlement(lease, outcome), None)
 
+    def refuse(self, lease: Lease, now: float) -> None:
+        """End a lease whose job can never start."""
+        error = {"type": "AmountTooLarge", "message": lease.refused, "retryable": False}
+        self.ended(lease)
+        failed = Settlement(lease, Outcome.FAILED, started_at=now, finished_at=now, error=error)
+        self._settler.add(failed, None)
+
     def ended(self, lease: Lease) -> None:
         """The lease has ended here, one way or another."""
         self.in_lanes.discard(lease.ref)

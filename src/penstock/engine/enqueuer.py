@@ -99,7 +99,10 @@ class Enqueuer:
             return await self.enqueue(job.kind, job.payload, job_id=job_id, **options)
         (new_id,) = new_ids(1) if job_id is None else [job_id]
         payload = encode_payload(job.payload)
-        item = NewJob(new_id, payload, None, job.lane or NO_LANE, job.payload)
+        lane = job.lane or NO_LANE
+        if lane != NO_LANE and self._queue.lane_config(lane).has_amounts:
+            lane = UNKNOWN_LANE  # who knows the kind knows the amount, too
+        item = NewJob(new_id, payload, None, lane, job.payload)
         batch = NewJobs(
             job.kind, [item], timeout=job.timeout, max_retries=job.max_retries, **options
         )
@@ -154,6 +157,11 @@ class Enqueuer:
         lanes = [
             UNKNOWN_LANE if handler is None else handler.lane_of(payload) for payload, _ in plain
         ]
+        amounts: list[str | None] = [None] * len(plain)
+        if handler is not None and handler.amount is not None:
+            from penstock.engine.amounts import amounts_of
+
+            amounts = amounts_of(handler, plain, lanes, self._queue.lane_config)
         now = self._queue.now()
         start = _start(delay, run_at, now)
         if deadline is not None:
@@ -162,9 +170,9 @@ class Enqueuer:
             deadline = absolute("deadline", deadline) if inherited else ahead(deadline, now)
         ids = new_ids(len(plain)) if ids is None else ids
         items = [
-            NewJob(job_id, text, key, lane, payload)
-            for job_id, (payload, text), key, lane in zip(
-                ids, plain, keys or [None] * len(plain), lanes, strict=True
+            NewJob(job_id, text, key, lane, payload, amount)
+            for job_id, (payload, text), key, lane, amount in zip(
+                ids, plain, keys or [None] * len(plain), lanes, amounts, strict=True
             )
         ]
         jobs: list[Job] = []

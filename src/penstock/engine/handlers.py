@@ -19,6 +19,7 @@ from penstock.ports.queue import NO_LANE
 
 if TYPE_CHECKING:
     from penstock.engine.schedule import Periodic
+    from penstock.model.amounts import AmountValue
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 
@@ -68,6 +69,8 @@ class Handler:
     """None: as the settings say."""
     version: str = ""
     """Records of steps that another version has made are discarded."""
+    amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None = None
+    """What a job reserves of what its lane counts."""
 
     @classmethod
     def of(
@@ -83,6 +86,7 @@ class Handler:
         max_per_process: int | None = None,
         backoff: Backoff | None = None,
         version: str | int | None = None,
+        amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None = None,
     ) -> Handler:
         check_kind(kind)
         if not callable(function):
@@ -119,6 +123,7 @@ class Handler:
             max_per_process,
             None if backoff is None else backoff_of(kind, backoff),
             _version(kind, version),
+            amount,
         )
         if periodic is not None:
             handler.lane_of({})  # raises now, and not at each tick
@@ -146,6 +151,11 @@ class Handler:
 
     def lane_of_text(self, payload: str) -> str:
         return self.lane_of(json.loads(payload))
+
+    def amount_of_text(self, payload: str) -> str:
+        from penstock.engine.amounts import amount_of
+
+        return amount_of(self, json.loads(payload))
 
 
 class Handlers(Mapping[str, Handler]):

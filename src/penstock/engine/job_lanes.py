@@ -9,9 +9,12 @@ from contextlib import asynccontextmanager
 
 from penstock.engine.parking import Parking
 from penstock.engine.permit_queue import PermitHolder, Turn
-from penstock.engine.permits import PermitBroker
+from penstock.engine.permits import HeldPermit, PermitBroker
 from penstock.engine.run import Run, undisturbed
 from penstock.errors import HttpError, RateLimited
+from penstock.lanes.bill import Bill
+from penstock.model.amounts import Amounts
+from penstock.model.ids import new_ref
 from penstock.ports.lanes import News, Permit, Report, Returned
 
 
@@ -37,12 +40,20 @@ class JobLanes(PermitHolder):
             self._return_slot(Report(News.SUCCESS) if run.answered else None)
             run.answered = False
 
+    def counts(self, name: str) -> bool:
+        """Whether amounts are configured of the lane or its parent."""
+        return self._broker.counts(name)
+
     @asynccontextmanager
-    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
+    async def request(
+        self, name: str, *, patience: float | None = None, bill: Bill | None = None
+    ) -> AsyncIterator[None]:
         """As `permit`, but the first one in the job's own lane is that which the job was started
-        with."""
+        with, unless the lane counts an amount that was not reserved then."""
         run = self._run
         own = name == run.lease.lane and run.in_lane and not (run.permit_used or run.slot_used)
+        if bill is not None and bill.amount is not None and not any(run.lease.reserved or ()):
+            own = own and not self._broker.counts(name)
         if own and run.member.now() <= run.lease.void_at:
             run.permit_used = run.slot_used = True
             run.requests += 1
@@ -63,19 +74,65 @@ class JobLanes(PermitHolder):
             finally:
                 run.requests -= 1
                 self.free_slot()
+                if bill is not None and bill.spent is not None:
+                    self._settle_start(bill)
             return
-        async with self.permit(name, patience=patience):
+        async with self._permit(name, patience, bill):
             yield
 
+    def used(
+        self,
+        tokens: int | None = None,
+        *,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        cost: float | None = None,
+    ) -> None:
+        """What this run has really used of the amount that the job reserved with its start. Say it
+        once; until then, and if it is never said, that is all of it."""
+        bill = Bill(self._run.lease.reserved)
+        bill.used(tokens, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
+        self._settle_start(bill)
+
+    def _settle_start(self, bill: Bill) -> None:
+        lease = self._run.lease
+        if lease.reserved is not None:
+            nothing = Permit(lease.lane, new_ref(), lease.start_at)
+            of = (lease.seq, lease.token, lease.id)
+            self._broker.give_back(Returned(nothing, None, *of, used=bill.spent, started=True))
+
     @asynccontextmanager
-    async def permit(self, name: str, *, patience: float | None = None) -> AsyncIterator[Permit]:
+    async def permit(
+        self,
+        name: str,
+        *,
+        patience: float | None = None,
+        tokens: int | None = None,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        cost: float | None = None,
+    ) -> AsyncIterator[HeldPermit]:
         """Hold the right to make one request in lane `name`, for the lane's timeout at most.
 
         Waits for its turn as long as the job's deadline allows, without a worker. In the job's own
         lane one request at a time goes by the slot that the job has; others take further ones.
         LaneBusy where the lane's breaker is open, or its turn would come after the deadline or
         after `patience` seconds. A connection error or time-out inside becomes Unavailable.
+
+        `tokens` and the like are what the request uses at most of what the lane counts: that much
+        is reserved, until `permit.used(...)` says what it was. AmountTooLarge where that is more
+        than the lane ever has.
         """
+        bill = Bill()
+        if (tokens, input_tokens, output_tokens, cost) != (None, None, None, None):
+            bill = Bill(Amounts.of(tokens, input_tokens, output_tokens, cost))
+        async with self._permit(name, patience, bill) as permit:
+            yield permit
+
+    @asynccontextmanager
+    async def _permit(
+        self, name: str, patience: float | None, bill: Bill | None
+    ) -> AsyncIterator[HeldPermit]:
         run = self._run
         end = math.inf if run.lease.deadline is None else run.lease.deadline
         if patience is not None:
@@ -83,7 +140,7 @@ class JobLanes(PermitHolder):
         learns = name == run.lease.lane
         run.requests += 1
         try:
-            async with self._broker.hold(name, self, end=end) as permit:
+            async with self._broker.hold(name, self, end=end, bill=bill) as permit:
                 yield permit
         except Exception as error:
             learns = learns and self.reports.knows(error)
@@ -186,6 +243,8 @@ class LanesAgain(JobLanes):
     again = True
 
     @asynccontextmanager
-    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
-        async with self.permit(name, patience=patience):
+    async def request(
+        self, name: str, *, patience: float | None = None, bill: Bill | None = None
+    ) -> AsyncIterator[None]:
+        async with self._permit(name, patience, bill):
             yield

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from penstock.engine.requests import MOMENT
 from penstock.lanes.limits import AHEAD_SECONDS
+from penstock.model.amounts import Amounts
 from penstock.ports.lanes import RATE, Busy, Permit
 
 FIRST_WIDTH = 32
@@ -72,6 +73,8 @@ class Turn:
     """It goes by the slot that its asker holds."""
     busy: Busy | None = None
     """Why it has no permit yet."""
+    amount: Amounts | None = None
+    """What it reserves of what its lane counts."""
 
     def wait(self, lane: str) -> None:
         if not self.waits and not self.answer.done():

@@ -15,7 +15,15 @@ from penstock.engine.permit_queue import PermitHolder, PermitQueue, Turn
 from penstock.engine.requests import MOMENT
 from penstock.engine.run import Run
 from penstock.engine.settler import Settler
-from penstock.errors import AuthenticationError, HttpError, LaneBusy, QueueUnavailable, Unavailable
+from penstock.errors import (
+    AmountTooLarge,
+    AuthenticationError,
+    HttpError,
+    LaneBusy,
+    QueueUnavailable,
+    Unavailable,
+)
+from penstock.lanes.bill import Bill
 from penstock.lanes.reports import LaneReports, report_of
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
@@ -26,6 +34,30 @@ log = logging.getLogger("penstock")
 MAX_LAG = 0.5
 LIMITED_LOG_SECONDS = 5.0
 """Of the 429s of a lane one is logged, and then none for so long, or for as long as it pauses."""
+
+
+class HeldPermit(Permit):
+    """A permit, and what is to be told of the request that is made with it."""
+
+    _bill: Bill
+
+    def __new__(cls, permit: Permit, bill: Bill) -> HeldPermit:
+        held = super().__new__(cls, *permit)
+        held._bill = bill
+        return held
+
+    def used(
+        self,
+        tokens: int | None = None,
+        *,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        cost: float | None = None,
+    ) -> None:
+        """What the request has really used of what its lane counts. Until then, and if it is never
+        said, that is what was reserved."""
+        tell = self._bill.used
+        tell(tokens, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
 
 
 class PermitBroker:
@@ -104,15 +136,17 @@ class PermitBroker:
 
     def _unused(self, permit: Permit, turn: Turn) -> None:
         turn.leave_slot()
-        self._settler.give_back(Returned(permit, None, 0, 0))
+        self._settler.give_back(_unused(permit, turn))
 
     @asynccontextmanager
     async def hold(
-        self, lane: str, asker: PermitHolder, *, end: float = math.inf
-    ) -> AsyncIterator[Permit]:
+        self, lane: str, asker: PermitHolder, *, end: float = math.inf, bill: Bill | None = None
+    ) -> AsyncIterator[HeldPermit]:
         """A permit for as long as the block lasts, the lane's timeout at most. The lane learns how
-        it ended; a connection error or time-out inside becomes Unavailable."""
-        turn = Turn(asker, end)
+        it ended, and what was used; a connection error or time-out inside becomes Unavailable."""
+        bill = Bill() if bill is None else bill
+        bill.spent = None
+        turn = Turn(asker, end, amount=bill.amount)
         try:
             try:
                 if asker.again:
@@ -126,7 +160,7 @@ class PermitBroker:
             limits = [one for one in (permit.timeout, asker.limit) if one is not None]
             try:
                 async with asyncio.timeout(min(limits, default=None)):
-                    yield permit
+                    yield HeldPermit(permit, bill)
                 report = Report(News.SUCCESS)
             except (Unavailable, AuthenticationError, HttpError) as error:
                 report = self._learn(error, lane)
@@ -139,7 +173,8 @@ class PermitBroker:
                 report = report_of(error)
                 raise
             finally:
-                self.give_back(Returned(permit, report, asker.number, asker.token, asker.id))
+                of = (asker.number, asker.token, asker.id)
+                self.give_back(Returned(permit, report, *of, used=bill.spent))
                 turn.leave_slot()
         finally:
             if turn.waits:
@@ -185,6 +220,10 @@ class PermitBroker:
         """The lane and its parent: those whose slots a request in it takes."""
         parent = self._lane_config(lane).parent
         return {lane} if parent is None else {lane, parent}
+
+    def counts(self, lane: str) -> bool:
+        """Whether amounts are configured of the lane or its parent."""
+        return any(self._lane_config(name).has_amounts for name in self.family(lane))
 
     def changed(self, lane: str | None = None, pause: float = MOMENT) -> None:
         """Slots may have been freed, or blocks lifted; in `lane`, or in any. `pause` is for news
@@ -269,8 +308,10 @@ class PermitBroker:
         own = turn.own and asker.slot_lane == lane
         job = asker.number if turn.own else 0
         ref, question = new_ref(), asker.question
-        slack = self._slack.seconds
-        return PermitRequest(lane, ref, own, ahead, job, line.slot_only, self._lag, question, slack)
+        lag, slack, amount = self._lag, self._slack.seconds, turn.amount
+        return PermitRequest(
+            lane, ref, own, ahead, job, line.slot_only, lag, question, slack, amount
+        )
 
     def _hear(self, line: PermitQueue, answers: list[tuple[Turn, Permit | Busy]]) -> None:
         now = self._membership.member.now()
@@ -279,7 +320,7 @@ class PermitBroker:
             if turn.answer.done():  # cancelled meanwhile
                 turn.leave_slot()
                 if isinstance(answer, Permit):
-                    self._settler.give_back(Returned(answer, None, 0, 0))
+                    self._settler.give_back(_unused(answer, turn))
             elif isinstance(answer, Permit):
                 granted += 1
                 turn.answer.set_result(answer)
@@ -289,7 +330,9 @@ class PermitBroker:
                 # A lane in trouble lets its try be made by one job, with all its requests.
                 trying = not turn.own and turn.asker.shares_slot(line.lane)
                 turn.leave_slot()
-                if late or (answer.give_up and not trying):
+                if answer.refused:
+                    turn.answer.set_exception(AmountTooLarge(answer.why))
+                elif late or (answer.give_up and not trying):
                     turn.answer.set_exception(_busy(answer, now))
                 else:
                     refused.append(answer)
@@ -310,6 +353,11 @@ class PermitBroker:
                 (turn, Busy(line.lane, now + self._poll_seconds, str(error))) for turn, _ in turns
             ]
             self._hear(line, answers)
+
+
+def _unused(permit: Permit, turn: Turn) -> Returned:
+    """It goes back, no request having been made with it."""
+    return Returned(permit, None, 0, 0, used=turn.amount and turn.amount.nothing)
 
 
 def _busy(busy: Busy, now: float) -> LaneBusy:

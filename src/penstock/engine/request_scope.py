@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.permit_queue import PermitHolder
 from penstock.engine.permits import PermitBroker
 from penstock.errors import DeadlineExceeded, PenstockError
+from penstock.lanes.bill import Bill
 from penstock.outbound.client import HttpClient
 from penstock.ports.receipts import NoReceipts, Receipts
 
@@ -82,8 +83,14 @@ class ScopeLanes(PermitHolder):
         self.trying: asyncio.Event | None = None
         """Set once a request of it is the one try of a lane in trouble."""
 
+    def counts(self, name: str) -> bool:
+        """Whether amounts are configured of the lane or its parent."""
+        return self._broker.counts(name)
+
     @asynccontextmanager
-    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
+    async def request(
+        self, name: str, *, patience: float | None = None, bill: Bill | None = None
+    ) -> AsyncIterator[None]:
         """Hold the right to make one request in lane `name`.
 
         It waits for its turn as long as the visit lasts, or for `patience` seconds. LaneBusy where
@@ -92,7 +99,7 @@ class ScopeLanes(PermitHolder):
         end = self._deadline
         if patience is not None:
             end = min(end, self._now() + patience)
-        async with self._broker.hold(name, self, end=end) as permit:
+        async with self._broker.hold(name, self, end=end, bill=bill) as permit:
             if permit.trial and self.trying is not None:
                 self.trying.set()
             yield

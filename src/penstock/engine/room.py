@@ -39,6 +39,7 @@ class Room:
                 handler.timeout,
                 handler.max_retries,
                 None if handler.lane is None else handler.lane_of_text,
+                None if handler.amount is None else handler.amount_of_text,
             )
             for kind, handler in handlers.items()
         }

@@ -135,6 +135,9 @@ class Worker:
             ):
                 claims.hand_back(lease)
                 continue
+            if lease.refused is not None:
+                claims.refuse(lease, membership.member.now())
+                continue
             run = self._run(lease)
             running.busy += 1
             try:

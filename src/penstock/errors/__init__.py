@@ -37,6 +37,7 @@ PenstockError
 └── PermanentError              never retried
     ├── ValidationError         a payload does not fit its handler, or a value is malformed
     │   ├── PayloadTooLarge
+    │   ├── AmountTooLarge      a request is larger than its lane ever has room for
     │   └── AddressRefused      an address that is not fetched: not http(s), or not public
     ├── ResultTooLarge
     ├── StepMismatch            a strict step was recorded with other arguments

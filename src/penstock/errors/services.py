@@ -95,6 +95,10 @@ class CutShort(ModelError):
     of it is sound, and not all."""
 
 
+class AmountTooLarge(ValidationError):
+    """A request may use more tokens or money than its lane ever has room for."""
+
+
 class AddressRefused(ValidationError):
     """An address that is not fetched: no plain http(s) URL, or not on the open internet and not
     named by the setting `fetch_allow`."""

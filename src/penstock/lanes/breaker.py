@@ -74,6 +74,10 @@ def set_back(lane: LaneState, now: float) -> bool:
     if lane.blocked_until < FOR_EVER:
         lane.blocked_until -= ahead
     lane.day = min(lane.day, lane.day_of(now) + 1)
+    if lane.used is not None:
+        from penstock.lanes import amounts
+
+        amounts.set_back(lane, now)
     lane.touched_at = now
     return True
 

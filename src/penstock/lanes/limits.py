@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.lanes.state import LaneState
+
+if TYPE_CHECKING:
+    from penstock.lanes.amounts import Booking
+    from penstock.model.amounts import Amounts
 
 AHEAD_SECONDS = 0.05
 """A start may be granted this far ahead, so that the next one is at hand when it is due."""
@@ -20,12 +25,13 @@ def grant(
     lead: float = 0.0,
     slack: float = 0.0,
     question: bool = False,
+    booking: Booking | None = None,
 ) -> list[float]:
     """Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent)
     can take within `ahead` seconds; not before `lead` seconds where starts are spaced. Each may
     come `slack` seconds later, so the next one does too. The lanes are charged for them; those
     named by `held` only for the rate, because the slot is held already. A `question` may have the
-    slot that jobs leave to it."""
+    slot that jobs leave to it. A `booking` is of one request: `wanted` is 1."""
     if any(not lane.may_start(now) for lane in lanes):
         return []
     needed = [lane for lane in lanes if lane.name not in held]
@@ -36,6 +42,11 @@ def grant(
     starts: list[float] = []
     while len(starts) < most:
         start = _next_start(lanes, now, ahead, lead)
+        if booking is not None and start is not None:
+            from penstock.lanes import amounts
+
+            first = max(start, now + min(lead, ahead))
+            start = amounts.book(lanes, booking, first, now + ahead, slack)
         if start is None:
             break
         starts.append(start)
@@ -97,9 +108,9 @@ def _charge(lane: LaneState, start: float, slack: float) -> None:
     lane.day = day
 
 
-def next_chance(lanes: list[LaneState], now: float) -> float | None:
+def next_chance(lanes: list[LaneState], now: float, amount: Amounts | None = None) -> float | None:
     """When `lanes` could grant a job a start, as far as time decides; None: when a slot is freed
-    or a trial ends."""
+    or a trial ends. `amount` is what the next job reserves, where any of them counts that."""
     if any(is_full(lane, now) or lane.trial is not None for lane in lanes):
         return None
     at = now
@@ -111,6 +122,10 @@ def next_chance(lanes: list[LaneState], now: float) -> float | None:
             at = max(at, lane.next_start - AHEAD_SECONDS)
         if lane.left_today(now) < 1:
             at = max(at, lane.day_after(now))
+    if amount is not None:
+        from penstock.lanes import amounts
+
+        at = max(at, amounts.next_chance(lanes, amount, at, now))
     return at
 
 

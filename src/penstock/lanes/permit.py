@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 
+from penstock.lanes.amounts import Booking, refusal, room
 from penstock.lanes.limits import grant, slots_free
 from penstock.lanes.state import QUESTIONS, LaneState
+from penstock.model.amounts import NOTHING
 from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Ref
 
@@ -34,6 +36,11 @@ def ask(
         return _slot_only(lanes, request, now)
     if request.rate_only:
         held = [one.name for one in lanes]
+    booking = None
+    if any(one.amounts is not None for one in lanes):
+        booking = Booking(request.ref, 0, request.amount or NOTHING)
+        if why := refusal(lanes, booking.amount):
+            return Busy(lane.name, None, why, refused=True)
     trial, retry_at = lane.trial, lane.retry_at
     if lane.name in held and (trial, lane.trial_holder) == (request.job, holder):
         # The job that makes the try may make all its requests: it is one try to its end.
@@ -48,10 +55,11 @@ def ask(
         lead=request.lead,
         slack=request.slack,
         question=question,
+        booking=booking,
     )
     lane.trial, lane.retry_at = trial, retry_at
     if not starts:
-        busy = _why_not(lanes, held, now, question=question)
+        busy = _why_not(lanes, held, now, question=question, booking=booking)
         if question and busy == _full(lane):
             lane.asked_until = max(lane.asked_until, now + WAITING_SECONDS)
         return busy
@@ -84,7 +92,7 @@ def still_ours(returned: Sequence[Returned], known: Container[Ref]) -> list[Retu
     return [
         one
         if one.job <= 0 or (one.job, one.id, one.token) in known
-        else Returned(one.permit, None, 0, 0)
+        else Returned(one.permit, None, 0, 0, used=one.used)
         for one in returned
         if one.permit.ref < 0 or (one.job, one.id, one.token) in known
     ]
@@ -112,7 +120,14 @@ def _slot_only(lanes: list[LaneState], request: PermitRequest, now: float) -> Pe
     return Permit(request.lane, request.ref, now)
 
 
-def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, question: bool) -> Busy:
+def _why_not(
+    lanes: list[LaneState],
+    held: Collection[str],
+    now: float,
+    *,
+    question: bool,
+    booking: Booking | None,
+) -> Busy:
     for lane in lanes:
         if lane.blocked_until > now:
             return Busy(lane.name, lane.blocked_until, lane.blocked_why or "blocked")
@@ -124,4 +139,8 @@ def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, quest
         if lane.left_today(now) < 1:
             return Busy(lane.name, lane.day_after(now), "its daily limit is used up")
     latest = max(lanes, key=lambda lane: lane.next_start)
+    if booking is not None:
+        coming = room(lanes, booking.amount, now)
+        if coming.at > max(now, latest.next_start):
+            return Busy(coming.lane, coming.at, coming.why)
     return Busy(latest.name, latest.next_start, RATE)

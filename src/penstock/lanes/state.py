@@ -69,6 +69,10 @@ class LaneState:
     """How the last probe went, since the trouble began."""
     limits: str | None = None
     """What an operator has given it, as JSON; the limits above are those in force."""
+    amounts: str | None = None
+    """The limits of its amounts, as JSON; see `penstock.lanes.amounts`."""
+    used: str | None = None
+    """What of them is used, there too. None where nobody has used any."""
     asked_until: float = 0.0
     """Until then jobs leave a slot to questions; see `penstock.lanes.permit`."""
     touched_at: float = 0.0
@@ -136,12 +140,12 @@ class LaneState:
 CONFIGURED = frozenset(
     {
         *("name", "parent", "spacing", "tolerance", "max_parallel", "per_day", "timeout"),
-        *("breaker_first", "breaker_cap", "credentials", "limits"),
+        *("breaker_first", "breaker_cap", "credentials", "limits", "amounts"),
     }
 )
 """What nothing that happens in a lane changes."""
-TOUCHED = "touched_at"
-"""What every write of a row sets to its own time."""
+APART = ("touched_at", "used")
+"""What every write of a row sets to its own time, and what is written only where it is not None."""
 COUNTED = frozenset({"in_flight", "asking"})
 """What is counted, and so not stored."""
 QUESTIONS = "?"
@@ -172,6 +176,11 @@ def own_limits(limits: LaneLimits | None) -> dict[str, Any]:
 
 def limits_of(name: str, config: LaneConfig) -> dict[str, Any]:
     """What is configured of a lane, as its row keeps it."""
+    amounts = None
+    if config.has_amounts:
+        from penstock.lanes.amounts import text_of
+
+        amounts = text_of(config)
     return {
         "name": name,
         "parent": config.parent,
@@ -185,4 +194,5 @@ def limits_of(name: str, config: LaneConfig) -> dict[str, Any]:
         "credentials": int(config.credentials),
         "health_url": config.health_url,
         "probe_seconds": config.probe_seconds,
+        "amounts": amounts,
     }

@@ -57,6 +57,7 @@ def control(lane: LaneState, what: LaneCommand) -> None:
         breaker.succeeded(lane)
         lane.slowdown, lane.limited, lane.next_start = 1.0, 0, 0.0
         lane.day, lane.used_today, lane.day_offset = 0, 0, 0.0
+        lane.used = None if lane.used is None else "[]"
 
 
 def why_waiting(name: str, lanes: list[LaneState], ahead: int, now: float) -> str:
@@ -92,6 +93,8 @@ def _reason(name: str, lanes: list[LaneState], now: float) -> tuple[str, float |
             return f"lane {lane.name}: its last slot is kept for questions", None
         if lane.next_start > now:
             return f"lane {lane.name}: its rate", max(one.next_start for one in lanes)
+    if any(lane.amounts is not None for lane in lanes):
+        return f"lane {name}: its turn, or room for its amount", None
     return f"lane {name}: its turn", None
 
 

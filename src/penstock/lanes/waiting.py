@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.lanes import limits
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.ports.queue import Lease
+
+if TYPE_CHECKING:
+    from penstock.model.amounts import Amounts
 
 LINES_PER_CLAIM = 16
 """Lines looked at in one trip; with more, the ones that have waited longest come first."""
@@ -83,8 +86,10 @@ def with_permit(picked: Picked, start: float, lanes: list[LaneState], slack: flo
     return lease._replace(timeout=timeout, start_at=start, void_at=void)
 
 
-def look_again(lanes: list[LaneState], now: float) -> tuple[float | None, str | None]:
+def look_again(
+    lanes: list[LaneState], now: float, amount: Amounts | None = None
+) -> tuple[float | None, str | None]:
     """When to look at the line next, and the lane whose slot it waits for; whichever comes first,
-    where there are both."""
+    where there are both. `amount` is what the next job reserves, if that counts."""
     full = [one.name for one in lanes if one.slots_for_jobs(now) == 0 or one.trial is not None]
-    return limits.next_chance(lanes, now), full[0] if full else None
+    return limits.next_chance(lanes, now, amount), full[0] if full else None

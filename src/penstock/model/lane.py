@@ -29,6 +29,15 @@ class LaneConfig:
     min_interval_seconds: float | None = None
     max_parallel: int | None = None
     requests_per_day: int | None = None
+    tokens_per_interval: int | None = None
+    input_tokens_per_interval: int | None = None
+    output_tokens_per_interval: int | None = None
+    tokens_per_day: int | None = None
+    cost_per_day: float | None = None
+    window: str = "sliding"
+    """How tokens of an interval are counted: `sliding`, or a `bucket` that is refilled."""
+    oversized: str = "refuse"
+    """A request that is larger than a limit: `refuse` it, or let it through `alone`."""
     timeout_seconds: float | None = None
     """One job's or request's limit in this lane; a job's own, if shorter, holds."""
     breaker_first_seconds: float = 1.0
@@ -47,22 +56,36 @@ class LaneConfig:
     def __post_init__(self) -> None:
         for field in fields(self):
             check_value(field.name, getattr(self, field.name))
-        if (self.requests_per_interval is None) != (self.interval_seconds is None):
-            raise ConfigError("requests_per_interval and interval_seconds go together")
+        rates = [name for name in (RATE[0], *TOKEN_RATES) if getattr(self, name) is not None]
+        if bool(rates) != (self.interval_seconds is not None):
+            raise ConfigError(f"{rates[0] if rates else RATE[0]} and interval_seconds go together")
+        if self.counts_tokens and not 0.1 <= (self.interval_seconds or 0.0) <= 86400:
+            raise ConfigError("tokens are counted over an interval_seconds from 0.1 to 86400")
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens of an interval are limited."""
+        return any(getattr(self, name) is not None for name in TOKEN_RATES)
+
+    @property
+    def has_amounts(self) -> bool:
+        """Whether tokens or money are limited."""
+        return self.counts_tokens or (self.tokens_per_day, self.cost_per_day) != (None, None)
 
     @property
     def spacing(self) -> float:
         """Seconds from one start to the next that keep both the rate and the interval."""
         if self.requests_per_interval is None or self.interval_seconds is None:
+            unknown = 0.0 if self.counts_tokens else UNKNOWN_INTERVAL
             known = self.min_interval_seconds
-            return SPARE * (UNKNOWN_INTERVAL if known is None else known)
+            return SPARE * (unknown if known is None else known)
         rate = self.interval_seconds / self.requests_per_interval
         return SPARE * max(rate, self.min_interval_seconds or 0.0)
 
     @property
     def tolerance(self) -> float:
         """How late a start may be: half of what the spare leaves over a whole window."""
-        if not self.spacing:
+        if not self.spacing and self.interval_seconds is None:
             return NO_HURRY
         window = self.interval_seconds or self.spacing
         return max(LEAST_TOLERANCE, window * (SPARE - 1) / 2)
@@ -117,6 +140,7 @@ class LaneLimits:
 
 
 RATE = ("requests_per_interval", "interval_seconds", "min_interval_seconds")
+TOKEN_RATES = ("tokens_per_interval", "input_tokens_per_interval", "output_tokens_per_interval")
 LIMITS = (*RATE, "max_parallel", "requests_per_day")
 """What can be changed while jobs run."""
 
@@ -128,8 +152,9 @@ PROFILES = "profiles"
 
 _SWITCHES = ("credentials", "assumed")
 _TEXTS = ("health_url", "parent")
-_NEEDED = ("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds", "credentials")
-_WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
+_CHOICES = {"window": ("sliding", "bucket"), "oversized": ("refuse", "alone")}
+_NEEDED = ("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds", *_SWITCHES, *_CHOICES)
+_WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day", "tokens_per_day")
 
 
 def check_value(name: str, value: Any) -> None:
@@ -142,13 +167,18 @@ def check_value(name: str, value: Any) -> None:
         if not isinstance(value, bool):
             raise ConfigError(f"{name} must be true or false, not {value!r}")
         return
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise ConfigError(f"{name} must be {' or '.join(_CHOICES[name])}, not {value!r}")
+        return
     if name in _TEXTS:
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{name} must be a text, not {value!r}")
         return
-    kinds = int if name in _WHOLE else int | float
+    whole = name in _WHOLE or name in TOKEN_RATES
+    kinds = int if whole else int | float
     if isinstance(value, bool) or not isinstance(value, kinds):
-        what = "a whole number" if name in _WHOLE else "a number"
+        what = "a whole number" if whole else "a number"
         raise ConfigError(f"{name} must be {what}, not {value!r}")
     if name == "min_interval_seconds" and value == 0:
         return

@@ -17,7 +17,9 @@ from penstock.errors import (
     Unavailable,
     ValidationError,
 )
+from penstock.lanes.bill import Bill
 from penstock.lanes.reports import report_of
+from penstock.model.amounts import AmountValue
 from penstock.outbound.recorded import SECRETS, answer_of, request_of, response_of
 from penstock.outbound.responses import (
     BODY_LIMIT,
@@ -122,17 +124,19 @@ class JobHttp:
         max_bytes: int = BODY_LIMIT,
         patience: float | None = None,
         record: bool = False,
+        amount: AmountValue | Bill | None = None,
         **options: Any,
     ) -> Coroutine[Any, Any, httpx2.Response]:
         """Send a request and read the response. Reads are retried briefly, writes never. Waits for
         each permit until the deadline, or for `patience` seconds; then raises LaneBusy. `record`:
-        leave a receipt, or take the answer from it."""
-        method = method.upper()
+        leave a receipt, or take the answer from it. `amount` is what it uses at most of what its
+        lane counts; what it has used is read from `usage` in the answer, where it is JSON."""
+        method, bill = method.upper(), Bill.of(amount)
         if not record or self._receipts is None:
-            return self._request(method, url, lane, max_bytes, patience, options)
+            return self._request(method, url, lane, max_bytes, patience, options, bill)
         name = lane or self._run.lane or host_lane(_host(url))
         receipt = self._receipts().begin(request_of(method, url, name, options))
-        return self._recorded(receipt, method, url, lane, max_bytes, patience, options)
+        return self._recorded(receipt, method, url, lane, max_bytes, patience, options, bill)
 
     async def _recorded(
         self,
@@ -143,10 +147,11 @@ class JobHttp:
         max_bytes: int,
         patience: float | None,
         options: dict[str, Any],
+        bill: Bill | None,
     ) -> httpx2.Response:
         known = await receipt.found()
         if known is None:
-            response = await self._request(method, url, lane, max_bytes, patience, options)
+            response = await self._request(method, url, lane, max_bytes, patience, options, bill)
             if response.is_success:
                 await receipt.keep(answer_of(response, url, options))
             return response
@@ -160,11 +165,12 @@ class JobHttp:
         max_bytes: int,
         patience: float | None,
         options: dict[str, Any],
+        bill: Bill | None,
     ) -> httpx2.Response:
         tries = READ_TRIES if method in ("GET", "HEAD") else 1
         for attempt in range(1, tries + 1):
             try:
-                return await self._follow(method, url, lane, max_bytes, patience, options)
+                return await self._follow(method, url, lane, max_bytes, patience, options, bill)
             except Unavailable as error:
                 brief = error.status in (None, *BRIEF) and not isinstance(error, RateLimited)
                 pause = READ_PAUSE * attempt
@@ -183,13 +189,16 @@ class JobHttp:
         max_bytes: int = BODY_LIMIT,
         silence: float | None = None,
         patience: float | None = None,
+        amount: AmountValue | Bill | None = None,
         **options: Any,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Stream the body, under one permit that is held until the block ends. Nothing is retried,
         and redirects are not followed. Raises Unavailable if the stream breaks off, or is silent
-        for `silence` seconds once it has started."""
+        for `silence` seconds once it has started. A `Bill` as `amount` is told by the caller what
+        it has used."""
         name = lane or self._run.lane or host_lane(_host(url))
-        async with self.exchange(method, url, name, options, patience) as response:
+        bill = Bill.of(amount)
+        async with self.exchange(method, url, name, options, patience, bill) as response:
             if response.status_code >= 400:
                 raise_for_status(await read_beginning(response, url), name)
             if response.status_code >= 300:
@@ -206,14 +215,19 @@ class JobHttp:
         limit: int,
         patience: float | None,
         options: dict[str, Any],
+        bill: Bill | None,
     ) -> httpx2.Response:
         """Follow redirects, each hop with a permit in the lane of its host."""
         first_host = _host(url)
         lane = lane or self._run.lane or None
         for _ in range(HOPS):
             here = (lane if _host(url) == first_host else None) or host_lane(_host(url))
-            async with self.exchange(method, url, here, options, patience) as coming:
+            if bill is None and self._lanes.counts(here):
+                bill = Bill()
+            async with self.exchange(method, url, here, options, patience, bill) as coming:
                 response = await read_whole(coming, url, limit)
+                if bill is not None:
+                    bill.read(response.content)
                 raise_for_status(response, here)
             target = response.headers.get("location")
             if response.status_code not in REDIRECTS or not target:
@@ -235,6 +249,7 @@ class JobHttp:
         lane: str,
         options: dict[str, Any],
         patience: float | None = None,
+        bill: Bill | None = None,
     ) -> AsyncIterator[httpx2.Response]:
         """Send one request under a permit; the response is still to be read. Errors until the end
         of the block are raised as what they mean.
@@ -248,7 +263,8 @@ class JobHttp:
         limited: RateLimited | None = None
         async with AsyncExitStack() as stack:
             for tries_left in reversed(range(tries)):
-                asking = self._asking(method, url, lane, options, patience, lanes, tries_left > 0)
+                last = tries_left == 0
+                asking = self._asking(method, url, lane, options, patience, lanes, not last, bill)
                 try:
                     response = await stack.enter_async_context(asking)
                 except RateLimited as error:
@@ -271,6 +287,7 @@ class JobHttp:
         patience: float | None,
         lanes: ProviderLanes,
         raises_429: bool,
+        bill: Bill | None,
     ) -> AsyncIterator[httpx2.Response]:
         import httpx2
 
@@ -281,7 +298,7 @@ class JobHttp:
             raise self._run.overdue()
         asked = runtime.monotonic()
         came, bug = False, None
-        async with lanes.request(lane, patience=patience):
+        async with lanes.request(lane, patience=patience, bill=bill):
             waited = runtime.monotonic() - asked
             try:
                 left = max(MOMENT, self._run.left())
@@ -293,6 +310,8 @@ class JobHttp:
                         client.stream(method, url, timeout=left, **options) as response,
                     ):
                         answered(span, response.status_code)
+                        if response.status_code == 429 and bill is not None:
+                            bill.nothing()
                         if response.status_code == 429 and raises_429:
                             raise_for_status(await read_beginning(response, url), lane)
                         came = True

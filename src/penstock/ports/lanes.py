@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.model.lane import LaneLimits
+
+if TYPE_CHECKING:
+    from penstock.model.amounts import Amounts
 
 
 class News(Enum):
@@ -64,6 +67,8 @@ class PermitRequest(NamedTuple):
     """Somebody waits for the answer: jobs leave it a slot."""
     slack: float = 0.0
     """Seconds that the start may be late: the process has been late for others."""
+    amount: Amounts | None = None
+    """What it may use at most of what its lane counts."""
 
 
 class Permit(NamedTuple):
@@ -93,6 +98,8 @@ class Busy(NamedTuple):
     why: str
     give_up: bool = False
     """The lane is in trouble: nobody waits for it inside a job, however soon it may be tried."""
+    refused: bool = False
+    """It asks for more than the lane ever has."""
 
 
 class Returned(NamedTuple):
@@ -104,6 +111,10 @@ class Returned(NamedTuple):
     """The job's seq, with the token and the id of its lease; 0: nobody's. Negative: a visit's."""
     token: int
     id: str = ""
+    used: Amounts | None = None
+    """What it has used of what its lane counts; None: what was reserved stands."""
+    started: bool = False
+    """That was reserved with the start of the job, and not with this permit."""
 
 
 @dataclass(slots=True, frozen=True)

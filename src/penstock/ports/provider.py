@@ -13,6 +13,9 @@ from penstock.ports.receipts import Receipts
 if TYPE_CHECKING:
     import httpx2
 
+    from penstock.lanes.bill import Bill
+    from penstock.model.amounts import AmountValue
+
 
 class Http(Protocol):
     """The HTTP client of a provider: `ctx.http` of the job it is asked in."""
@@ -25,6 +28,7 @@ class Http(Protocol):
         max_bytes: int = ...,
         patience: float | None = ...,
         record: bool = ...,
+        amount: AmountValue | Bill | None = ...,
         **options: Any,
     ) -> httpx2.Response: ...
 
@@ -36,6 +40,7 @@ class Http(Protocol):
         max_bytes: int = ...,
         patience: float | None = ...,
         record: bool = ...,
+        amount: AmountValue | Bill | None = ...,
         **options: Any,
     ) -> httpx2.Response: ...
 
@@ -48,6 +53,7 @@ class Http(Protocol):
         max_bytes: int = ...,
         silence: float | None = None,
         patience: float | None = ...,
+        amount: AmountValue | Bill | None = ...,
         **options: Any,
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
 
@@ -56,8 +62,12 @@ class ProviderLanes(Protocol):
     """Permits for a provider that makes requests in its own way."""
 
     def request(
-        self, name: str, *, patience: float | None = ...
+        self, name: str, *, patience: float | None = ..., bill: Bill | None = ...
     ) -> AbstractAsyncContextManager[None]: ...
+
+    def counts(self, name: str) -> bool:
+        """Whether the lane counts tokens or money."""
+        ...
 
     @property
     def reports(self) -> ErrorReports: ...

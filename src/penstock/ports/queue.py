@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority
@@ -27,6 +27,9 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
 from penstock.ports.operators import OperableQueue
 from penstock.ports.steps import Consumed, Recorded, StepRow
+
+if TYPE_CHECKING:
+    from penstock.model.amounts import Amounts
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -46,6 +49,8 @@ class NewJob(NamedTuple):
     lane: str
     decoded: dict[str, Any] | None = None
     """The payload as the caller gave it; spares decoding the text again."""
+    amount: str | None = None
+    """What it reserves of what its lane counts, as its row keeps it."""
 
 
 class ParentRun(NamedTuple):
@@ -100,6 +105,8 @@ class KindDefaults(NamedTuple):
     max_retries: int
     lane_of: Callable[[str], str] | None = None
     """The lane of a job with this payload; None: jobs of this kind have no lane."""
+    amount_of: Callable[[str], str] | None = None
+    """The amount of a job with this payload; None: they reserve nothing."""
 
 
 Ref = tuple[int, str, int]
@@ -139,6 +146,10 @@ class Lease(NamedTuple):
     void_at: float = 0.0
     """In a lane: a start later than this needs another permit. Infinite where the job resumes after
     it was suspended: it has its slot, and no permit for a request."""
+    reserved: Amounts | None = None
+    """In a lane that counts amounts: what it was charged for this run."""
+    refused: str | None = None
+    """Why it cannot be run: its amount is more than its lane ever has."""
 
     @property
     def ref(self) -> Ref:

@@ -10,6 +10,8 @@ from typing import Any
 
 from penstock.adapters.models.chat_client import ChatServer
 from penstock.errors import CutShort
+from penstock.lanes.bill import Bill
+from penstock.model.amounts import Amounts
 from penstock.model.answer import Phase
 from penstock.model.llm import PHASES, LlmConfig, ServedModel
 from penstock.outbound.recorded import without_keys
@@ -21,6 +23,10 @@ MAX_BYTES = 16_000_000
 """Of an answer with all that is around its text: streamed, some hundred for each token."""
 SILENCE = 30.0
 """Seconds between two parts of a stream, once it has begun."""
+BYTES_PER_TOKEN = 2
+"""At least, of all but rare texts. What is reserved too much comes back with the answer."""
+MESSAGE_TOKENS = 16
+"""Around each message, at most."""
 ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-fA-F]{4})")
 """A character as JSON may write it."""
 
@@ -65,6 +71,7 @@ class ChatModel:
                 max_bytes=MAX_BYTES,
                 headers=self._server.headers(),
                 json=question,
+                amount=_bill(messages, most),
             )
             text, usage = self._server.answer(response.content)
             if self._mask is not None:
@@ -93,7 +100,8 @@ class ChatModel:
                 raise CutShort(known["cut"])
             return
         reading = asyncio.create_task(
-            self._read(asking, receipt, question, pieces), name="penstock-model"
+            self._read(asking, receipt, question, pieces, _bill(messages, most)),
+            name="penstock-model",
         )
         try:
             while (piece := await pieces.get()) is not None:
@@ -109,6 +117,7 @@ class ChatModel:
         receipt: Receipt,
         question: dict[str, Any],
         pieces: asyncio.Queue[str | None],
+        bill: Bill,
     ) -> None:
         said, told = "", list[Usage]()
         cut: CutShort | None = None
@@ -122,6 +131,7 @@ class ChatModel:
                     silence=SILENCE,
                     headers=self._server.headers(),
                     json=question,
+                    amount=bill,
                 ) as parts,
                 aclosing(self._server.pieces(parts, told)) as coming,
             ):
@@ -131,6 +141,8 @@ class ChatModel:
                         pieces.put_nowait(piece)
                 except CutShort as error:  # which is all there will be
                     cut = error
+                if told:
+                    bill.told(told[-1])
             whole = {"text": await self._masked(said), "cut": None if cut is None else str(cut)}
             await receipt.keep(ReceiptAnswer(whole, told[-1] if told else Usage()))
             if cut is not None:
@@ -155,6 +167,14 @@ class ChatModel:
         if self._reasoning:
             return question | {"reasoning_effort": effort, "max_completion_tokens": most}
         return question | {"temperature": 0, "max_tokens": most}
+
+
+def _bill(messages: Sequence[Message], most: int) -> Bill:
+    """What a request uses at most: no tokenizer makes more tokens of a text than it has bytes, and
+    hardly any more than half as many."""
+    written = sum(len(message.content.encode()) // BYTES_PER_TOKEN for message in messages)
+    asked = written + MESSAGE_TOKENS * len(messages)
+    return Bill(Amounts.of(input_tokens=asked, output_tokens=most))
 
 
 def _unescaped(found: re.Match[str]) -> str:

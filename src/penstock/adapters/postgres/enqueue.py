@@ -14,13 +14,17 @@ from penstock.adapters.sql.job_rows import new_job
 from penstock.adapters.sql.records import lock_source, take_over
 from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
-from penstock.ports.queue import NewJob, NewJobs, TakenOver, Topic
+from penstock.ports.queue import NewJob, NewJobs, Topic
 
 _CALL = "CALL penstock.enqueue_1({})".format(
     ", ".join([*(f"${n}" for n in range(1, 24)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
 _STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 25)))
+_AMOUNTS = (
+    "UPDATE penstock.jobs AS j SET amount = s.amount"
+    " FROM unnest($1::text[], $2::text[]) AS s (id, amount) WHERE j.id = s.id"
+)
 MANY = 1_000
 """Jobs without keys that take long enough to make for it to be done while they are stored."""
 _SLICE = 500
@@ -144,10 +148,13 @@ async def store_in(
     if batch.run_at is None or batch.run_at <= at:
         async with pool.connection() as own:
             firsts = await _take_turns(database, own, batch, where, step)
+            await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
     try:
         async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was
             found = await conn.fetchval(database.sql(_STORE), *lists, *_common(batch), at)
+            if amounts := _amounts(items, found):
+                await conn.execute(database.sql(_AMOUNTS), *amounts)
             if not database.poll_only:
                 topics = ["ready"] if batch.log is None else ["ready", "finished"]
                 await conn.execute(database.sql("SELECT penstock.ring($1)"), topics)
@@ -157,27 +164,46 @@ async def store_in(
     return Stored(at, found)
 
 
-async def store_with_records(
+def _amounts(
+    items: list[NewJob], found: list[str | None] | None
+) -> tuple[list[str], list[str]] | None:
+    """The jobs that were stored and reserve something, and what that is; None: there are none."""
+    new = zip(items, found or [None] * len(items), strict=True)
+    some = [(item.id, item.amount) for item, old in new if old is None and item.amount is not None]
+    return ([one for one, _ in some], [amount for _, amount in some]) if some else None
+
+
+async def store_with_more(
     database: Database,
     pool: Pool,
     batch: NewJobs,
-    records: TakenOver,
     items: list[NewJob],
     weights: Weights,
 ) -> Stored:
-    """Store a job together with the records that it takes over."""
+    """Store jobs together with what they reserve, or with the records that one takes over. Unlike
+    a caller's transaction this one is short, so it makes the lines that its jobs join."""
+    records, at, firsts = batch.records, database.clock.now(), None
     where, step = places_of(items), step_of(batch.tenant, weights)
-    async with pool.connection() as own:  # in a transaction of its own, as for any job
-        firsts = await _take_turns(database, own, batch, where, step)
+    if batch.run_at is None or batch.run_at <= at:
+        async with pool.connection() as own:  # in a transaction of its own, as for any job
+            firsts = await _take_turns(database, own, batch, where, step)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
 
     async def store(tx: Transaction) -> Stored:
-        source = await lock_source(tx, records)
-        found = await tx.fetchval(_STORE, *lists, *_common(batch), tx.now)
-        if found is None:
+        source = None if records is None else await lock_source(tx, records)
+        try:
+            found = await tx.fetchval(_STORE, *lists, *_common(batch), at)
+        except asyncpg.PostgresError as error:
+            _refuse(error)
+            raise
+        if amounts := _amounts(items, found):
+            await tx.execute(_AMOUNTS, *amounts)
+        if source is not None and records is not None and found is None:
             await take_over(tx, source, records, items[0].id)
         tx.wake(Topic.READY)
-        return Stored(tx.now, found)
+        if batch.log is not None:
+            tx.wake(Topic.FINISHED)
+        return Stored(at, found)
 
     return await pool.write(store)
 
@@ -189,7 +215,6 @@ async def _take_turns(
     firsts: list[float] = await own.fetchval(
         database.sql(_TURNS), where.lanes, *of_tenant, where.counts, step
     )
-    await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
     return firsts
 
 

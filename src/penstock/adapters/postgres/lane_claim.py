@@ -54,6 +54,7 @@ class _Claim:
         self._touched: dict[str, LaneState] = {}
         self._looks: list[tuple[str, float | None, str | None]] = []
         self._slots: list[tuple[str, int]] = []
+        self._amounts: dict[int, str] = {}
         self._served: dict[tuple[str, int], float] = {}
         self.leases: list[Lease] = []
 
@@ -64,10 +65,20 @@ class _Claim:
             if (most := waiting.room(lanes, self._want.lanes, now)) > 0:
                 rooms[name] = waiting.choice(lanes[0], most)
         picked = await self._pick(rooms)
+        await self._book(picked)
         for name in names:
             if len(self.leases) >= self._want.lanes:
                 return
             self._serve(family(self._states, name), picked.get(name, []))
+
+    async def _book(self, picked: dict[str, list[Picked]]) -> None:
+        """Find out what jobs reserve in lanes that count amounts."""
+        for name, some in picked.items():
+            lanes = family(self._states, name)
+            if any(one.amounts is not None for one in lanes):
+                from penstock.adapters.sql import amounts
+
+                self._amounts |= await amounts.read(self._tx, some)
 
     async def _pick(self, rooms: dict[str, int]) -> dict[str, list[Picked]]:
         """The first in each line: jobs nobody else is just changing."""
@@ -97,14 +108,20 @@ class _Claim:
             self._looks.append((name, now + LATER_SECONDS, None))
             return
         picked = waiting.chosen(lane, picked)[:most]
-        leases = waiting.starts(lanes, picked, now, self._want.slack)
+        slack = self._want.slack
+        if any(one.amounts is not None for one in lanes):
+            from penstock.adapters.sql import amounts
+
+            leases, waits_for = amounts.claimed(lanes, picked, self._amounts, now, slack)
+        else:
+            leases, waits_for = waiting.starts(lanes, picked, now, slack), None
         if leases and lane.open:
             lane.trial, lane.trial_holder = leases[0].seq, self._member
         self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]
         self._served.update({(name, one.band): one.turn for one in picked[: len(leases)]})
         self._crashed = self._crashed and not any(lease.crashes for lease in leases)
         self.leases += leases
-        self._looks.append((name, *waiting.look_again(lanes, now)))
+        self._looks.append((name, *waiting.look_again(lanes, now, waits_for)))
 
     def _ordinary(self) -> int | None:
         if self._want.ordinary is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.sql.lanes import IN_FORCE, STATE, States, wake_lane
+from penstock.adapters.sql.lanes import IN_FORCE, STATE, STATE_AND_USED, States, wake_lane
 from penstock.lanes import breaker
 from penstock.lanes.state import QUESTIONS, LaneState, limits_of
 from penstock.model.lane import LaneConfig
@@ -36,11 +36,14 @@ _LOCK = f"""
 SELECT 1 FROM penstock.lanes WHERE {_WITH_PARENTS}
 ORDER BY (parent IS NULL), name FOR UPDATE
 """
-_SAVE = f"""
+_SAVE, _SAVE_USED = (
+    f"""
 UPDATE penstock.lanes AS l
-SET {", ".join(f"{name} = n.{name}" for name in STATE)}, touched_at = $2
+SET {", ".join(f"{name} = n.{name}" for name in columns)}, touched_at = $2
 FROM jsonb_populate_recordset(NULL::penstock.lanes, $1) AS n WHERE l.name = n.name
 """
+    for columns in (STATE, STATE_AND_USED)
+)
 
 
 async def configure(
@@ -96,9 +99,12 @@ async def lock_held(tx: Transaction, holder: int) -> None:
 
 
 async def save(tx: Transaction, lanes: Iterable[LaneState]) -> None:
-    rows = [{name: getattr(lane, name) for name in ("name", *STATE)} for lane in lanes]
+    lanes = list(lanes)
+    used = any(lane.used is not None for lane in lanes)
+    columns = ("name", *(STATE_AND_USED if used else STATE))
+    rows = [{name: getattr(lane, name) for name in columns} for lane in lanes]
     if rows:
-        await tx.execute(_SAVE, json.dumps(rows), tx.now)
+        await tx.execute(_SAVE_USED if used else _SAVE, json.dumps(rows), tx.now)
 
 
 async def take_slots(tx: Transaction, holder: int, slots: Sequence[tuple[str, int]]) -> None:

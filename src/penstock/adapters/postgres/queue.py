@@ -32,7 +32,7 @@ from penstock.adapters.postgres.enqueue import (
     jobs_of,
     store,
     store_in,
-    store_with_records,
+    store_with_more,
 )
 from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
@@ -164,11 +164,7 @@ class PostgresQueue(SqlQueue):
             return []
         await self._configure({item.lane for item in items} - {NO_LANE, UNKNOWN_LANE})
         drafts: list[Job] | None = None
-        if batch.records is not None:
-            stored = await store_with_records(
-                self.database, self.pool(), batch, batch.records, items, self.weights
-            )
-        elif conn is None and len(items) >= MANY and not first:
+        if conn is None and len(items) >= MANY and not first:
             stored, drafts = await asyncio.gather(self._store(batch, items), drawn_up(batch, items))
         elif conn is None:
             stored = await self._store(batch, items)
@@ -191,14 +187,19 @@ class PostgresQueue(SqlQueue):
         ids are the same each time, so what was stored already is found and not stored twice."""
         for n in range(1, TRIES):
             try:
-                async with self.pool().connection() as mine:
-                    return await store(self.database, mine, batch, items, self.weights)
+                return await self._store_once(batch, items)
             except QueueUnavailable as error:
                 cause = error.__cause__
                 if not isinstance(cause, PASSING) and (n > 1 or not cause or not lost(cause)):
                     raise
                 logger.debug("trying to enqueue again: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
+        return await self._store_once(batch, items)
+
+    async def _store_once(self, batch: NewJobs, items: list[NewJob]) -> Stored:
+        if batch.records is not None or any(item.amount is not None for item in items):
+            pool = self.pool()
+            return await store_with_more(self.database, pool, batch, items, self.weights)
         async with self.pool().connection() as mine:
             return await store(self.database, mine, batch, items, self.weights)
 

@@ -65,6 +65,10 @@ def returned_ask(one: Returned, trip: int) -> dict[str, Any]:
     }
     if one.report is not None:
         ask["report"] = report_ask(one.report)
+    if one.used is not None:
+        ask["used"] = one.used
+    if one.started:
+        ask["started"] = True
     return ask
 
 
@@ -80,7 +84,7 @@ def permit(request: PermitRequest, told: Sequence[Any]) -> Permit | Busy:
                 float(timeout) if timeout else None,
                 bool(trial),
             )
-        case [_, name, until, why, give_up]:
+        case [_, name, until, why, give_up, *refused]:
             at = float(until) if until else None
-            return Busy(name, at, why, bool(give_up))
+            return Busy(name, at, why, bool(give_up), bool(refused))
     raise AssertionError(told)

@@ -186,7 +186,7 @@ class RedisMember(QueueMember):
             "life": self._life.name,
             "number": self._asks,
             "jitter": _jitter(),
-            "requests": [request._asdict() for request in requests],
+            "requests": [given(request._asdict()) for request in requests],
             "configs": lanes.configs(names, self._queue.lane_config),
             "returned": [lanes.returned_ask(one, 0) for one in unheard],
         }
@@ -196,8 +196,14 @@ class RedisMember(QueueMember):
         try:
             now, answers = await self._connections.call("permits", ask)
         except BaseException:
-            granted = [Permit(request.lane, request.ref, 0.0) for request in requests]
-            self._unheard += [*unheard, *(Returned(permit, None, 0, 0) for permit in granted)]
+            granted = [(Permit(one.lane, one.ref, 0.0), one.amount) for one in requests]
+            self._unheard += [
+                *unheard,
+                *(
+                    Returned(permit, None, 0, 0, used=amount and amount.nothing)
+                    for permit, amount in granted
+                ),
+            ]
             raise
         clock.sample(asked, float(now))
         self._permits.difference_update(one.permit.ref for one in unheard)
@@ -317,7 +323,7 @@ def _want_ask(want: Want) -> dict[str, Any]:
             kind: {
                 "timeout": defaults.timeout,
                 "max_retries": defaults.max_retries,
-                "in_lanes": defaults.lane_of is not None,
+                "in_lanes": defaults.lane_of is not None or defaults.amount_of is not None,
             }
             for kind, defaults in want.kinds.items()
         },
@@ -333,6 +339,8 @@ def _adopted(defaults: KindDefaults, seq: int, payload: str) -> dict[str, Any]:
     }
     try:
         ask["lane"] = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
+        if defaults.amount_of is not None:
+            ask["amount"] = defaults.amount_of(payload)
     except Exception as error:  # whatever the user's function raises, only this job fails
         described = without_lane(error)
         ask |= {"error": json.dumps(described), "error_type": described["type"]}

@@ -142,6 +142,7 @@ class RedisQueue:
         names = [item.lane for item in batch.items]
         distinct = dict.fromkeys(names)
         keys = [item.key or False for item in batch.items]
+        amounts = [item.amount or False for item in batch.items]
         ask: dict[str, Any] = {
             "spec": json.dumps(_spec(batch)),
             "kind": batch.kind,
@@ -161,6 +162,7 @@ class RedisQueue:
             "lanes": names if len(distinct) != 1 else None,
             "configs": lanes.configs(distinct, self.lane_config),
             "keys": keys if any(keys) else None,
+            "amounts": amounts if any(amounts) else None,
             "records": batch.records,
         }
         payloads = [item.payload for item in batch.items]

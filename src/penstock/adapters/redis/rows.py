@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.adapters.redis.lanes import lane
 from penstock.adapters.sql.job_rows import waiting_for
@@ -16,6 +16,9 @@ from penstock.model.job_log import parse_log
 from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import ProcessInfo
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease
+
+if TYPE_CHECKING:
+    from penstock.model.amounts import Amounts
 
 Reply = Sequence[Any]
 
@@ -45,7 +48,8 @@ def lease(told: Reply) -> Lease:
     seq, job_id, spec_text, payload, lane_name, key, run_at, deadline, timeout, max_retries = told[
         :10
     ]
-    attempts, crashes, releases, token, history, start_at, void_at = told[10:]
+    attempts, crashes, releases, token, history, start_at, void_at, *amount = told[10:]
+    reserved, refused = amount or ("", "")
     common = spec(spec_text)
     return Lease(
         int(seq),
@@ -71,7 +75,15 @@ def lease(told: Reply) -> Lease:
         common.trace,
         float(start_at) if start_at else 0.0,
         float(void_at) if void_at else 0.0,
+        _amounts(reserved) if reserved else None,
+        refused or None,
     )
+
+
+def _amounts(text: str) -> Amounts | None:
+    from penstock.model.amounts import Amounts  # many queues count none
+
+    return Amounts.read(text)
 
 
 def jobs(view: Reply, now: float) -> list[Job]:

@@ -55,15 +55,21 @@ async def adopt(
             timeout=defaults.timeout,
             max_retries=defaults.max_retries,
         )
-        placed = []
+        placed, amounts = [], []
         for seq, band, tenant, payload in rows:
             try:
                 lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
+                if defaults.amount_of is not None:
+                    amounts.append((seq, defaults.amount_of(payload)))
             except Exception as error:  # whatever the user's function raises, only this job fails
                 await fail(tx, [seq], without_lane(error))
                 continue
             placed.append((seq, lane, band, tenant))
         await line_up(placed)
+        if amounts:
+            from penstock.adapters.sql.amounts import adopt as adopt_amounts
+
+            await adopt_amounts(tx, amounts)
 
 
 def without_lane(error: Exception) -> dict[str, Any]:

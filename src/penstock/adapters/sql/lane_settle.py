@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.adapters.sql.lanes import LaneRows, States, return_attempts, wake_lane
+from penstock.adapters.sql.lanes import LaneRows, States, family, return_attempts, wake_lane
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
@@ -40,6 +40,8 @@ class Learning:
                     lane, self._holder, lease.seq, lease.seq, lease.token, report, self._rows.tx.now
                 )
                 faults[lease.seq] = await self._note(lane, learnt)
+            if lane.used is not None and name == lease.lane:
+                self._pay(lane, settlement)
         return verdict.judge(settlements, self._states, faults, self._rows.tx.now)
 
     async def hear(self, returned: Sequence[Returned]) -> None:
@@ -57,6 +59,15 @@ class Learning:
                     self._rows.tx.now,
                 )
                 await self._note(lane, learnt)
+                if lane.used is not None:
+                    self._pay(lane, one)
+
+    def _pay(self, lane: LaneState, end: Settlement | Returned) -> None:
+        from penstock.adapters.sql import amounts
+
+        lanes = family(self._states, lane.name)
+        amounts.pay(lanes, end, self._rows.tx.now)
+        self._changed.update((one.name, one) for one in lanes)
 
     async def _note(self, lane: LaneState, learnt: verdict.Learnt) -> Fault:
         self._changed[lane.name] = lane

@@ -14,7 +14,7 @@ from penstock.adapters.sql.stop import cancel_requeued
 from penstock.lanes import breaker, view
 from penstock.lanes.breaker import Spared
 from penstock.lanes.limits import repace
-from penstock.lanes.state import CONFIGURED, COUNTED, DAY, OWN, TOUCHED, LaneState, own_limits
+from penstock.lanes.state import APART, CONFIGURED, COUNTED, DAY, OWN, LaneState, own_limits
 from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.queue import Topic
@@ -22,13 +22,17 @@ from penstock.ports.queue import Topic
 log = logging.getLogger("penstock.lanes")
 States = dict[str, LaneState]
 COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
-STATE = [name for name in COLUMNS if name not in (*CONFIGURED, TOUCHED)]
+STATE = [name for name in COLUMNS if name not in (*CONFIGURED, *APART)]
 """Columns that are written whenever a lane is saved."""
+STATE_AND_USED = [*STATE, "used"]
+"""And where somebody has used an amount."""
 IN_FORCE = ", ".join(f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in COLUMNS)
 """What is read of a lane, with an operator's limits instead of the configured ones."""
 FAR = 10_000
 """How many of the jobs ahead of one are counted."""
 IDLE_LANE_SECONDS = 3600.0
+LONG_IDLE_SECONDS = 3 * DAY
+"""Where amounts are counted: of a day, or a window of a day, everything is over by then."""
 
 
 class LaneRows(Protocol):
@@ -195,7 +199,7 @@ async def forget_lanes(rows: LaneRows) -> None:
         await rows.wake_waiting(lane)
     # A provider's day may begin when UTC's is nearly over: hence yesterday.
     yesterday = int(tx.now // DAY) - 1
-    await tx.execute(
-        "forget_lanes", idle=tx.now - IDLE_LANE_SECONDS, now=tx.now, yesterday=yesterday
-    )
+    idle, long_idle = tx.now - IDLE_LANE_SECONDS, tx.now - LONG_IDLE_SECONDS
+    values = {"idle": idle, "long_idle": long_idle, "now": tx.now, "yesterday": yesterday}
+    await tx.execute("forget_lanes", **values)
     await tx.execute("forget_turns")

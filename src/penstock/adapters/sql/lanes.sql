@@ -3,14 +3,14 @@
 
 -- name: limit_columns
 parent, spacing, tolerance, max_parallel, per_day, timeout, breaker_first, breaker_cap, credentials,
-health_url, probe_seconds
+health_url, probe_seconds, amounts
 
 -- name: take_limits
 SET parent = excluded.parent, spacing = excluded.spacing, tolerance = excluded.tolerance,
     max_parallel = excluded.max_parallel, per_day = excluded.per_day, timeout = excluded.timeout,
     breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap,
     credentials = excluded.credentials, health_url = excluded.health_url,
-    probe_seconds = excluded.probe_seconds
+    probe_seconds = excluded.probe_seconds, amounts = excluded.amounts
 
 -- name: limit
 -- What an operator gives a lane instead of the configured limits; all NULL: those again.
@@ -80,7 +80,7 @@ SELECT name FROM penstock.lanes WHERE (step > 0 AND retry_at > :now) OR blocked_
 DELETE FROM penstock.lanes
 WHERE name = ANY (ARRAY(
     SELECT o.name FROM penstock.lanes AS o
-    WHERE o.touched_at < :idle AND o.step = 0 AND o.suspect_at < :idle AND o.slowdown = 1
+    WHERE o.touched_at < :idle AND (o.used IS NULL OR o.touched_at < :long_idle) AND o.step = 0 AND o.suspect_at < :idle AND o.slowdown = 1
       AND o.limits IS NULL
       AND o.blocked_until < :now AND (o.per_day IS NULL OR o.day < :yesterday)
       AND NOT EXISTS (SELECT 1 FROM penstock.lines WHERE lines.lane = o.name)

@@ -47,6 +47,10 @@ def enqueue(
     lanes = {item.lane for item in new} - {NO_LANE, UNKNOWN_LANE}
     configure(tx, lanes, lane_config)
     stored = _insert(tx, batch, new, weights) if new else {}
+    if stored and any(item.amount is not None for item in new):
+        from penstock.adapters.sql import amounts
+
+        run(amounts.store(tx.shared, [item for item in new if item.id in stored]))
     if records is not None and source is not None and stored:
         from penstock.adapters.sql.records import take_over
 

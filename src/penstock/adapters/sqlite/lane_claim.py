@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.pick import pick
-from penstock.adapters.sqlite.transaction import Transaction, sql
+from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.lanes import waiting
 from penstock.lanes.state import LaneState
 from penstock.lanes.waiting import LATER_SECONDS, LINES_PER_CLAIM, Picked, within
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Lease, Want
+
+if TYPE_CHECKING:
+    from penstock.model.amounts import Amounts
 
 
 def claim_in_lanes(
@@ -88,8 +92,14 @@ def _claim(
         _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
         store.pass_on(tx, lanes)
         return []
-    picked = waiting.chosen(lane, picked)
-    leases = waiting.starts(lanes, picked[:most], tx.now, slack)
+    picked = waiting.chosen(lane, picked)[:most]
+    if any(one.amounts is not None for one in lanes):
+        from penstock.adapters.sql import amounts
+
+        read = run(amounts.read(tx.shared, picked))
+        leases, waits_for = amounts.claimed(lanes, picked, read, tx.now, slack)
+    else:
+        leases, waits_for = waiting.starts(lanes, picked, tx.now, slack), None
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
@@ -99,7 +109,7 @@ def _claim(
         _serve(tx, name, picked[: len(leases)])
     for one in lanes:
         store.save(tx, one)
-    _look_again(tx, lanes, kinds)
+    _look_again(tx, lanes, kinds, waits_for)
     store.pass_on(tx, lanes)
     return leases
 
@@ -109,9 +119,11 @@ def _serve(tx: Transaction, name: str, picked: list[Picked]) -> None:
         tx.execute(sql("serve"), {"lane": name, "band": band, "turn": turn})
 
 
-def _look_again(tx: Transaction, lanes: list[LaneState], kinds: Sequence[str]) -> None:
+def _look_again(
+    tx: Transaction, lanes: list[LaneState], kinds: Sequence[str], amount: Amounts | None = None
+) -> None:
     """Say when the lane's lines are to be looked at next."""
-    at, waits_for = waiting.look_again(lanes, tx.now)
+    at, waits_for = waiting.look_again(lanes, tx.now, amount)
     _look_at(tx, lanes[0].name, kinds, at, waits_for)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.transaction import Transaction, run
-from penstock.lanes import permit, verdict
+from penstock.lanes import verdict
 from penstock.ports.lanes import Returned
 from penstock.ports.queue import Ref, Settlement
 
@@ -40,9 +40,11 @@ def judge(
 
 def give_back(tx: Transaction, holder: int, returned: Sequence[Returned]) -> None:
     """End permits, and let their lanes learn how the requests of jobs held here went."""
+    from penstock.lanes.permit import still_ours  # here, because many processes take no permits
+
     refs = [(one.job, one.id, one.token) for one in returned if one.job > 0]
     known = standing_leases(tx, holder, refs, ended=True) if refs else set()
-    returned = permit.still_ours(returned, known)
+    returned = still_ours(returned, known)
     learning = _learning(tx, holder, (one.permit.lane for one in returned))
     run(learning.hear(returned))
     run(learning.save())
@@ -52,4 +54,7 @@ def give_back(tx: Transaction, holder: int, returned: Sequence[Returned]) -> Non
 def _learning(tx: Transaction, holder: int, names: Iterable[str]) -> Learning:
     found = [store.load(tx, name) for name in dict.fromkeys(names) if name]
     states = {lane.name: lane for lane in found if lane is not None}
+    for lane in list(states.values()):
+        if lane.used is not None and lane.parent is not None and lane.parent not in states:
+            states |= {one.name: one for one in store.with_parent(tx, lane.name)[1:]}
     return Learning(store.SqliteLanes(tx.shared), holder, states)

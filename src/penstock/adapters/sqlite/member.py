@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.adapters.life_file import started_jobs
-from penstock.adapters.sql import permits
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sql.takeover import STOPPED, sweep_files
 from penstock.adapters.sqlite import lanes, takeover
@@ -18,7 +17,6 @@ from penstock.adapters.sqlite.lanes import SqliteLanes
 from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
 from penstock.adapters.sqlite.transaction import Transaction, run, sql
-from penstock.lanes.permit import to_nobody
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (
     Exchange,
@@ -104,6 +102,9 @@ class SqliteMember(SqlMember):
             tx.standing[self.id] = WaitingClaim(claim_now, self._inbox, loop)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        from penstock.adapters.sql import permits  # many processes need none
+        from penstock.lanes.permit import to_nobody
+
         def take(tx: Transaction) -> list[Permit | Busy]:
             names = dict.fromkeys(request.lane for request in requests)
             lanes.configure(tx, names, self._queue.lane_config)

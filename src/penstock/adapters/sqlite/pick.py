@@ -42,8 +42,7 @@ def pick(tx: Transaction, ready: int, lane: str, kinds: Sequence[str], limit: in
         statement = _pick_statement(len(some))
         rows += json.loads(tx.execute(statement, [*parameters, limit]).fetchone()[0])
     picked = [
-        Picked(band, turn, Lease._make(lease), bool(resumes))
-        for band, turn, resumes, *lease in rows
+        Picked(band, turn, Lease(*lease), bool(resumes)) for band, turn, resumes, *lease in rows
     ]
     if len(kinds) > KINDS_PER_STATEMENT:
         picked.sort(key=lambda one: (one.band, one.turn, one.lease.seq))

@@ -17,11 +17,14 @@ from hypothesis import strategies as st
 
 import penstock
 from penstock import runtime
+from penstock.adapters.redis import scripts
 from penstock.adapters.redis.scripts import assembled
-from penstock.lanes import breaker, limits, permit, state, verdict, waiting
+from penstock.lanes import amounts, breaker, limits, permit, state, verdict, waiting
+from penstock.lanes.amounts import Booking
 from penstock.lanes.breaker import Fault
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
+from penstock.model.amounts import Amounts
 from penstock.ports.lanes import News, Permit, PermitRequest, Report
 from penstock.ports.queue import Lease, Outcome, Settlement
 from tests.support.database_servers import redis_url
@@ -29,7 +32,7 @@ from tests.support.leases import lease
 
 RULES = Path(__file__).parents[3] / "support" / "lane_rules.lua"
 LUA = Path(penstock.__file__).parent / "adapters" / "redis" / "lua" / "common"
-NEEDS = "base lines jobs log lane_state limits breaker verdict permit waiting"
+NEEDS = "base lines jobs log lane_state amounts limits breaker verdict permit waiting"
 START = 1_800_000_000.25
 LANES = ("child", "parent")
 
@@ -63,6 +66,36 @@ AN_OUTAGE: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 
 
+NO_AMOUNTS: st.SearchStrategy[str | None] = st.none()
+AMOUNTS_COUNTED = st.builds(
+    lambda window, day, **said: json.dumps(
+        {name: value for name, value in {**window, **day, **said}.items() if value is not None}
+    ),
+    st.just({})
+    | st.fixed_dictionaries(
+        {
+            "interval": st.sampled_from([1.0, 7.0, 60.0]),
+            "tokens": st.none() | st.sampled_from([100, 1000]),
+            "input": st.none() | st.just(60),
+            "output": st.none() | st.just(90),
+        }
+    ),
+    st.fixed_dictionaries(
+        {
+            "tokens_day": st.none() | st.sampled_from([200, 3000]),
+            "cost_day": st.none() | st.just(500),
+        }
+    ),
+    refills=st.none() | st.just(True),
+    alone=st.none() | st.just(True),
+)
+AMOUNTS = st.builds(
+    Amounts,
+    *[st.sampled_from([0, 1, 7, 40, 99, 150]) for _ in range(3)],
+    st.sampled_from([0, 3, 100, 600]),
+)
+
+
 @st.composite
 def a_lane(draw: st.DrawFn, name: str, parent: str | None) -> dict[str, Any]:
     return {
@@ -75,6 +108,7 @@ def a_lane(draw: st.DrawFn, name: str, parent: str | None) -> dict[str, Any]:
         "timeout": draw(st.none() | st.sampled_from([2.5, 30.0])),
         "breaker_cap": draw(st.sampled_from([3.0, 300.0])),
         "credentials": draw(st.sampled_from([0, 1])),
+        "amounts": draw(NO_AMOUNTS | AMOUNTS_COUNTED),
         **draw(NO_OUTAGE | AN_OUTAGE),
     }
 
@@ -96,6 +130,19 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
         case "starts":
             step["resumes"] = draw(st.lists(st.booleans(), min_size=1, max_size=4))
             step["slack"] = draw(SLACK)
+            if draw(st.booleans()):
+                step["bookings"] = [
+                    (draw(JOBS), draw(st.integers(0, 1)), draw(AMOUNTS)) for _ in step["resumes"]
+                ]
+        case "next_chance":
+            step["amount"] = draw(st.none() | AMOUNTS)
+        case "book":
+            step["booking"] = (-draw(JOBS), 0, draw(AMOUNTS))
+            step |= {"ahead": draw(SECONDS), "slack": draw(SLACK)}
+        case "settle":
+            step |= {"ref": -draw(JOBS), "used": draw(st.none() | AMOUNTS)}
+        case "room_for":
+            step["amount"] = draw(AMOUNTS)
         case "chosen":
             step["seqs"] = draw(st.lists(JOBS, min_size=1, unique=True))
         case "learn":
@@ -116,6 +163,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
                 draw(st.sampled_from([0.0, 0.02, 3.0])),
                 draw(QUESTION),
                 draw(SLACK),
+                draw(st.none() | AMOUNTS),
             )
             step |= {"holder": draw(st.integers(1, 2)), "held": draw(HELD), "request": request}
         case "judge":
@@ -160,7 +208,33 @@ def a_burst(draw: st.DrawFn) -> list[dict[str, Any]]:
     return steps
 
 
-STEPS = st.lists(a_burst() | a_step().map(lambda step: [step]), min_size=1, max_size=6)
+@st.composite
+def a_spree(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Requests that reserve, and are settled some time after."""
+    common = {"jitter": 1.0}
+    steps: list[dict[str, Any]] = []
+    for n in range(draw(st.sampled_from([3, 20, 70]))):
+        after = draw(st.sampled_from([0.0, 0.1, 0.4, 1.0, 9.0, 3000.0]))
+        booking, slack = (-n, 0, draw(AMOUNTS)), draw(SLACK)
+        steps.append(
+            {
+                **common,
+                "rule": "book",
+                "after": after,
+                "booking": booking,
+                "ahead": 1.0,
+                "slack": slack,
+            }
+        )
+        steps.append({**common, "rule": "room_for", "after": 0.0, "amount": draw(AMOUNTS)})
+        if draw(st.booleans()):
+            ref = -draw(st.integers(0, n))
+            paid = {"ref": ref, "used": draw(st.none() | AMOUNTS)}
+            steps.append({**common, "rule": "settle", "after": 0.05, **paid})
+    return steps
+
+
+STEPS = st.lists(a_burst() | a_spree() | a_step().map(lambda step: [step]), min_size=1, max_size=6)
 
 
 def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
@@ -169,11 +243,32 @@ def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 
 
 def _starts(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    return limits.starts(lanes, step["resumes"], now, step["slack"])
+    if "bookings" not in step or not any(lane.amounts is not None for lane in lanes):
+        return limits.starts(lanes, step["resumes"], now, step["slack"])
+    bookings = [
+        Booking(ref, token, amount, amounts.refusal(lanes, amount))
+        for ref, token, amount in step["bookings"]
+    ]
+    return amounts.starts(lanes, step["resumes"], bookings, now, step["slack"])
+
+
+def _book(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    start = amounts.book(lanes, Booking(*step["booking"]), now, now + step["ahead"], step["slack"])
+    return [] if start is None else [start]
+
+
+def _settle(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    amounts.settle(lanes, step["ref"], 0, step["used"], now)
+    return []
+
+
+def _room_for(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    room = amounts.room(lanes, step["amount"], now)
+    return ["never" if room.at == math.inf else room.at, room.lane, room.why]
 
 
 def _next_chance(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    at = next_chance(lanes, now)
+    at = next_chance(lanes, now, step["amount"])
     return [] if at is None else [at]
 
 
@@ -218,6 +313,7 @@ def _permit(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
         "none" if answer.until is None else answer.until,
         answer.why,
         answer.give_up,
+        answer.refused,
     ]
 
 
@@ -242,6 +338,9 @@ def _judge(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 _PYTHON = {
     "grant": _grant,
     "starts": _starts,
+    "book": _book,
+    "settle": _settle,
+    "room_for": _room_for,
     "next_chance": _next_chance,
     "repace": _repace,
     "look_again": _look_again,
@@ -267,7 +366,7 @@ def _asked(step: dict[str, Any], at: float) -> dict[str, Any]:
     if isinstance(ask.get("report"), Report):
         ask["report"] = _report(ask["report"])
     if "request" in ask:
-        ask["request"] = step["request"]._asdict()
+        ask["request"] = scripts.given(step["request"]._asdict())
     if step["rule"] == "judge":
         settlement = {
             "outcome": step["outcome"].value,
@@ -297,7 +396,7 @@ def _same(ours: Any, theirs: Any) -> bool:
 
 def _comparable(lane: dict[str, Any]) -> dict[str, Any]:
     """Without what is none; lists, which are stored as text, as lists."""
-    lists = ("tried", "doubted", "refusers")
+    lists = ("tried", "doubted", "refusers", "used")
     return {
         name: json.loads(value) if name in lists else value
         for name, value in lane.items()
@@ -349,7 +448,7 @@ def test_lua_and_python_lane_rules_come_to_the_same(
                 assert _same(value, other[name]), (step, name, value, other[name])
 
 
-@pytest.mark.parametrize("module", [breaker, limits, waiting, permit, verdict, state])
+@pytest.mark.parametrize("module", [amounts, breaker, limits, waiting, permit, verdict, state])
 def test_every_figure_of_the_rules_is_the_same_in_lua(module: ModuleType) -> None:
     name = module.__name__.rsplit(".", 1)[1]
     text = (LUA / f"{'lane_state' if name == 'state' else name}.lua").read_text()

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log turns lane_state limits breaker waiting lanes pick lane_claim claim
+-- needs: base lines jobs log turns lane_state amounts limits breaker waiting lanes pick lane_claim claim
 -- Jobs that were enqueued where their kind was unknown: the lane of each, or why it has none.
 
 lanes.configure(ask.configs)
@@ -15,6 +15,7 @@ for _, job in ipairs(ask.jobs) do
       log.append(row, 'failed', '{"error":' .. job.error .. '}')
       wake('finished')
     else
+      if job.amount then jobs.save(row, {amount = job.amount}) end
       claim.adopt(row, job.lane, job.timeout, job.max_retries)
     end
   end

@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs lane_state breaker lanes
+-- needs: base lines jobs lane_state amounts breaker lanes
 -- Make lanes known, with the limits that are configured now.
 
 lanes.configure(ask.configs)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state breaker lanes
+-- needs: base lines jobs lane_state amounts breaker lanes
 -- Pause, resume or reset a lane; 0 when there is no such lane. The twin of `control` in
 -- penstock/lanes/view.py.
 
@@ -14,6 +14,7 @@ if ask.what == 'reset' then
   breaker.succeeded(lane)
   lane.slowdown, lane.limited, lane.next_start = 1, 0, 0
   lane.day, lane.used_today, lane.day_offset = 0, 0, 0
+  lane.used = lane.used and amounts.NONE
 end
 lanes.save(lane)
 lanes.wake_lane(ask.lane)

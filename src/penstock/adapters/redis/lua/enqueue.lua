@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log stops turns lane_state breaker lanes view records
+-- needs: base lines jobs log stops turns lane_state amounts breaker lanes view records
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -97,6 +97,8 @@ local function write_row(seq, n, place, lane, key)
   row[2], row[4], row[6] = jobs.key(seq), ids[n], place
   if lane ~= '' then row[size + 1], row[size + 2], size = 'lane', lane, size + 2 end
   if key then row[size + 1], row[size + 2], size = 'key', key, size + 2 end
+  local amount = ask.amounts and ask.amounts[n]
+  if amount then row[size + 1], row[size + 2], size = 'amount', amount, size + 2 end
   redis.call(unpack(row, 1, size))
 end
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log stops lane_state limits breaker verdict permit lanes lane_settle
+-- needs: base lines jobs log stops lane_state amounts limits breaker verdict permit lanes lane_settle
 -- Permits for requests made inside jobs: for each {'permit', start_at, void_at, timeout, trial} or
--- {'busy', lane, until, why, give_up}, in order. What was granted and never heard of comes back
+-- {'busy', lane, until, why, give_up, refused}, in order. What was granted and never heard of comes back
 -- first; a request that arrives late, after others of this process, is granted nothing.
 
 local holder, answers = ask.member, {}
@@ -18,6 +18,7 @@ if is_member then
   lane_settle.give_back(holder, ask.returned)
   redis.call('HSET', process, 'asked', ask.number)
 end
+local too_soon = {}
 for n, request in ipairs(ask.requests) do
   if not is_member then
     -- A slot taken now would belong to nobody, and never be given back.
@@ -26,7 +27,13 @@ for n, request in ipairs(ask.requests) do
     local some = lanes.with_parent(request.lane)
     lanes.end_lost_trials(some)
     local held = lanes.held_by(holder, request.job)
-    local granted, busy = permit.ask(some, request, holder, held, now)
+    -- Who asks for little does not overtake who asked for much before.
+    local key = pair(request.lane, request.question and 'question' or '')
+    local granted, busy = nil, too_soon[key]
+    if not busy then granted, busy = permit.ask(some, request, holder, held, now) end
+    if busy and (busy.why == amounts.WINDOW_WHY or busy.why == amounts.DAY_WHY) then
+      too_soon[key] = busy
+    end
     if granted or request.question then
       for _, lane in ipairs(some) do lanes.save(lane) end
     end
@@ -37,6 +44,7 @@ for n, request in ipairs(ask.requests) do
         granted.trial and 1 or 0}
     else
       answers[n] = {'busy', busy.lane, text(busy.until_), busy.why, busy.give_up and 1 or 0}
+      if busy.refused then answers[n][6] = 1 end
     end
   end
 end

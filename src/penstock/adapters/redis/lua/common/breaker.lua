@@ -38,6 +38,7 @@ function breaker.set_back(lane, now)
   lane.asked_until = lane.asked_until - ahead
   if lane.blocked_until < breaker.FOR_EVER then lane.blocked_until = lane.blocked_until - ahead end
   lane.day = math.min(lane.day, lane_state.day_of(lane, now) + 1)
+  if lane.used then amounts.set_back(lane, now) end
   lane.touched_at = now
   return true
 end

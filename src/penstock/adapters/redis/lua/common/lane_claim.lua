@@ -62,8 +62,8 @@ local function look_at(name, names, at, waits_for)
   end
 end
 
-local function look_again(some, names)
-  local at, waits_for = line.look_again(some, now)
+local function look_again(some, names, amount)
+  local at, waits_for = line.look_again(some, now, amount)
   look_at(some[1].name, names, at, waits_for)
   lanes.pass_on(some)
 end
@@ -95,12 +95,19 @@ local function claim_in(some, member, want, room, crashed, ordinary)
     return {}
   end
   picked = line.chosen(lane, picked)
-  local resumes = {}
+  local resumes, bookings = {}, amounts.counted(some) and {} or nil
   for n = 1, math.min(#picked, most) do
-    resumes[n] = string.find(picked[n].row.waits_lane or '', '\n', 1, true) ~= nil
+    local row = picked[n].row
+    resumes[n] = string.find(row.waits_lane or '', '\n', 1, true) ~= nil
+    if bookings then
+      local amount = (row.amount or '') ~= '' and cjson.decode(row.amount) or {0, 0, 0, 0}
+      bookings[n] = {
+        ref = tonumber(row.seq), token = (row.token or 0) + 1, amount = amount,
+        refusal = amounts.refusal(some, amount)}
+    end
   end
   local slack = want.slack or 0
-  local starts = limits.starts(some, resumes, now, slack)
+  local starts = limits.starts(some, resumes, now, slack, bookings)
   local tolerance, leased, names = math.huge, {}, {}
   for n, one in ipairs(some) do
     tolerance, names[n] = math.min(tolerance, one.tolerance), one.name
@@ -110,6 +117,10 @@ local function claim_in(some, member, want, room, crashed, ordinary)
     one.start_at = exact(start)
     one.void_at = resumes[n] and 'inf' or exact(start + slack + tolerance)
     one.timeout = shorter(lane, one.row)
+    if bookings then
+      one.reserved = resumes[n] and '' or cjson.encode(bookings[n].amount)
+      one.refused = not resumes[n] and bookings[n].refusal or nil
+    end
     leased[n] = one
     lanes.take_slots(names, member, tonumber(one.row.seq))
   end
@@ -121,7 +132,8 @@ local function claim_in(some, member, want, room, crashed, ordinary)
     pick.serve(name, leased)
   end
   for _, one in ipairs(some) do lanes.save(one) end
-  look_again(some, kinds)
+  local next_one = bookings and bookings[#leased + 1]
+  look_again(some, kinds, next_one and next_one.amount)
   return leased
 end
 

@@ -51,6 +51,14 @@ function lane_settle.learn_and_save(name, holder, ref, job, token, report)
   return lane, fault
 end
 
+-- Settle what was reserved in a lane, and its parent.
+local function pay(name, ref, token, used)
+  local some = lanes.with_parent(name)
+  if some[1] and some[1].used and amounts.settle(some, ref, token, used, now) then
+    for _, one in ipairs(some) do lanes.save(one) end
+  end
+end
+
 -- Whether the lease still stands: only then it teaches a lane anything, or has a slot to free.
 -- With `ended`, also one that has ended since and nobody else has begun.
 local function is_held(holder, seq, id, token, ended)
@@ -75,6 +83,11 @@ function lane_settle.judge(holder, settlements)
       else
         lane, fault = lane_settle.learn_and_save(name, holder, job, job, s.token, s.report)
       end
+      if lane and name == s.lane and lane.used then
+        -- Nothing was used where it was not run.
+        local unused = s.outcome == 'handed back' and not s.record
+        pay(s.lane, job, s.token, unused and {0, 0, 0, 0} or nil)
+      end
       if lane then latest[name], faults[number] = lane, fault end
     end
   end
@@ -98,7 +111,10 @@ function lane_settle.give_back(holder, returned)
       refs[#refs + 1] = one.ref
       local job, token, report = one.job, one.token, one.report
       if not ours then job, token, report = 0, 0, nil end
-      lane_settle.learn_and_save(one.lane, holder, one.ref, job, token, report)
+      local lane = lane_settle.learn_and_save(one.lane, holder, one.ref, job, token, report)
+      if lane and lane.used then
+        pay(one.lane, one.started and job or one.ref, one.started and token or 0, one.used)
+      end
     end
   end
   lanes.free_slots(holder, refs)

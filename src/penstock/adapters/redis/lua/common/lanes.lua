@@ -17,14 +17,14 @@ local lanes = {}
 
 local TEXTS = {
   parent = true, blocked_why = true, tried = true, doubted = true, refusers = true,
-  address = true, health_url = true, limits = true}
+  address = true, health_url = true, limits = true, amounts = true, used = true}
 local FRESH = {
   next_start = 0, day = 0, used_today = 0, day_offset = 0, slowdown = 1, limited = 0, praised = 0,
   refusers = '[]', blocked_until = 0, step = 0, retry_at = 0, tried = '[]', doubted = '[]',
   suspect_token = 0, suspect_failures = 0, suspect_at = 0, probed_at = 0, asked_until = 0}
 local CONFIGURED = {
   'parent', 'spacing', 'tolerance', 'max_parallel', 'per_day', 'timeout', 'breaker_first',
-  'breaker_cap', 'credentials', 'health_url', 'probe_seconds'}
+  'breaker_cap', 'credentials', 'health_url', 'probe_seconds', 'amounts'}
 local OWN = {
   spacing = 'own_spacing', tolerance = 'own_tolerance', max_parallel = 'own_parallel',
   per_day = 'own_per_day'}

@@ -48,8 +48,8 @@ end
 -- take within `ahead` seconds; not before `lead` seconds where starts are spaced. Each may come
 -- `slack` seconds later, so the next one does too. The lanes are charged for them; those named by
 -- `held` only for the rate, because the slot is held already. A `question` may have the slot that
--- jobs leave to it.
-function limits.grant(lanes, wanted, now, ahead, held, lead, question, slack)
+-- jobs leave to it. What a `booking` reserves is charged for one request: it wants no more.
+function limits.grant(lanes, wanted, now, ahead, held, lead, question, slack, booking)
   ahead, held, lead, slack = ahead or AHEAD_SECONDS, set(held or {}), lead or 0, slack or 0
   if any(lanes, function(lane) return not lane_state.may_start(lane, now) end) then return {} end
   local most = wanted
@@ -60,6 +60,10 @@ function limits.grant(lanes, wanted, now, ahead, held, lead, question, slack)
   local starts = {}
   while #starts < most do
     local start = next_start(lanes, now, ahead, lead)
+    if booking and start then
+      local first = math.max(start, now + math.min(lead, ahead))
+      start = amounts.book(lanes, booking, first, now + ahead, slack)
+    end
     if start == nil then break end
     starts[#starts + 1] = start
     for _, lane in ipairs(lanes) do
@@ -75,18 +79,19 @@ end
 
 -- Start times of the first of some jobs, of which it is told whether they resume, for as many as
 -- `lanes` can take. They have the slots for all. One that resumes was charged when it was started,
--- and takes only its slot again.
-function limits.starts(lanes, resumes, now, slack)
-  if not any(resumes, function(charged) return charged end) then
+-- and takes only its slot again; so does one whose booking is refused.
+function limits.starts(lanes, resumes, now, slack, bookings)
+  if not bookings and not any(resumes, function(charged) return charged end) then
     return limits.grant(lanes, #resumes, now, nil, nil, nil, false, slack)
   end
   local starts = {}
   for n, charged in ipairs(resumes) do
-    if charged then
+    local booking = bookings and bookings[n] or nil
+    if charged or (booking and booking.refusal) then
       for _, lane in ipairs(lanes) do lane.in_flight = lane.in_flight + 1 end
       starts[n] = now
     else
-      starts[n] = limits.grant(lanes, 1, now, nil, nil, nil, false, slack)[1]
+      starts[n] = limits.grant(lanes, 1, now, nil, nil, nil, false, slack, booking)[1]
       if not starts[n] then break end
     end
   end
@@ -104,8 +109,8 @@ function limits.is_full(lane, now)
 end
 
 -- When `lanes` could grant a job a start, as far as time decides; nil: when a slot is freed or a trial
--- ends.
-function limits.next_chance(lanes, now)
+-- ends. `amount` is what the next job reserves, where any of them counts that.
+function limits.next_chance(lanes, now, amount)
   local at = now
   for _, lane in ipairs(lanes) do
     if limits.is_full(lane, now) or lane.trial ~= nil then return nil end
@@ -115,6 +120,10 @@ function limits.next_chance(lanes, now)
     if lane_state.left_today(lane, now) < 1 then
       at = math.max(at, lane_state.day_after(lane, now))
     end
+  end
+  if amount then
+    local room = amounts.room(lanes, amount, at).at - AHEAD_SECONDS
+    at = math.max(at, math.min(room, now + amounts.pause(lanes)))
   end
   return at
 end

@@ -13,7 +13,7 @@ local function outage(lane)
   return 'its breaker is open'
 end
 
-local function why_not(lanes, held, now, question)
+local function why_not(lanes, held, now, question, booking)
   for _, lane in ipairs(lanes) do
     if lane.blocked_until > now then
       return {lane = lane.name, until_ = lane.blocked_until, why = lane.blocked_why or 'blocked'}
@@ -35,6 +35,12 @@ local function why_not(lanes, held, now, question)
   end
   local latest = lanes[1]
   if lanes[2] and lanes[2].next_start > latest.next_start then latest = lanes[2] end
+  if booking then
+    local coming = amounts.room(lanes, booking.amount, now)
+    if coming.at > math.max(now, latest.next_start) then
+      return {lane = coming.lane, until_ = coming.at, why = coming.why}
+    end
+  end
   return {lane = latest.name, until_ = latest.next_start, why = 'its rate'}
 end
 
@@ -48,7 +54,7 @@ local function slot_only(lanes, now)
 end
 
 -- Ask a lane and its parent: {start_at, void_at, timeout, trial}, or {lane, until_, why, give_up}. They
--- are charged for a permit. `held` names the lanes whose slot the job that asks has already.
+-- are charged for a permit. Or {lane, why, refused}: it is too large. `held` names the lanes whose slot the job that asks has already.
 function permit.ask(lanes, request, holder, held, now)
   local lane, names = lanes[1], {}
   if request.slot_only then return slot_only(lanes, now) end
@@ -57,6 +63,12 @@ function permit.ask(lanes, request, holder, held, now)
     for _, one in ipairs(lanes) do held[one.name] = true end
   end
   for name in pairs(held) do names[#names + 1] = name end
+  local booking
+  if amounts.counted(lanes) then
+    booking = {ref = request.ref, token = 0, amount = request.amount or {0, 0, 0, 0}}
+    local why = amounts.refusal(lanes, booking.amount)
+    if why then return nil, {lane = lane.name, why = why, refused = true} end
+  end
   local trial, retry_at = lane.trial, lane.retry_at
   if held[lane.name] and trial == request.job and lane.trial_holder == holder then
     -- The job that makes the try may make all its requests: it is one try to its end.
@@ -65,10 +77,10 @@ function permit.ask(lanes, request, holder, held, now)
   local question = request.question
   local slack = request.slack or 0
   local start = limits.grant(
-    lanes, 1, now, request.patience, names, request.lead, question, slack)[1]
+    lanes, 1, now, request.patience, names, request.lead, question, slack, booking)[1]
   lane.trial, lane.retry_at = trial, retry_at
   if not start then
-    local busy = why_not(lanes, held, now, question)
+    local busy = why_not(lanes, held, now, question, booking)
     if question and busy.lane == lane.name and busy.why == FULL then
       lane.asked_until = math.max(lane.asked_until, now + WAITING_SECONDS)
     end

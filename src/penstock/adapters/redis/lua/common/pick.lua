@@ -113,6 +113,10 @@ function pick.told(picked)
       row.run_at == row.at and '' or row.run_at, row.deadline or '', timeout, max_retries,
       row.attempts, row.crashes or '0', row.releases or '0', row.token,
       row.token > 1 and jobs.history(row.seq) or '[]', one.start_at or '', one.void_at or ''}
+    if one.reserved ~= nil then
+      table.insert(told[n], one.reserved)
+      table.insert(told[n], one.refused or '')
+    end
   end
   return told
 end

@@ -31,9 +31,9 @@ function line.chosen(lane, picked)
 end
 
 -- When to look at the line next, and the lane whose slot it waits for; whichever comes first,
--- where there are both.
-function line.look_again(lanes, now)
-  local at = limits.next_chance(lanes, now)
+-- where there are both. `amount` is what the next job reserves, if that counts.
+function line.look_again(lanes, now, amount)
+  local at = limits.next_chance(lanes, now, amount)
   for _, lane in ipairs(lanes) do
     if lane_state.slots_for_jobs(lane, now) == 0 or lane.trial ~= nil then return at, lane.name end
   end
