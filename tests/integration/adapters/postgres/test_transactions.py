@@ -21,6 +21,7 @@ async def test_job_is_there_when_the_callers_transaction_is_committed() -> None:
     async with Penstock(url) as app, psql(url) as mine:
         await mine.execute("CREATE TABLE penstock.orders (id text)")
         ready = app.queue.listen(Topic.READY)
+        assert await ready.wait(PATIENCE), "no connection for wake-ups"
         while await ready.wait(0.2):
             pass
         async with mine.connection.transaction():
