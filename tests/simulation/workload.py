@@ -305,8 +305,10 @@ async def _signalled(app: Penstock, chance: random.Random) -> Job:
         for number, name in enumerate(names):
             try:
                 await app.signal(job.id, name, number, key=f"{name} {number}")
-            except (JobEnded, JobNotFound):
+            except JobNotFound:
                 return job
+            except JobEnded:
+                break  # unless a failover takes that back, too
             await asyncio.sleep(chance.choice((0.0, 0.3, 2.0)))
         with suppress(WaitTimeout, JobNotFound):
             await app.wait(job.id, timeout=4.0)
@@ -344,6 +346,6 @@ def _may_fail(job: Job, poisons: int) -> bool:
         return True
     error = "" if job.error is None else job.error["type"]
     if error == "WorkerLost":
-        # Each poison takes its neighbours along once, before it is known; and a crash comes on top.
-        return job.attempts <= poisons + 1
+        # Each poison takes its neighbours along once, before it is known, and a crash comes on top.
+        return sum(run.outcome == "lost" for run in job.history) <= poisons + 1
     return job.kind == "call" and error in ("AssertionError", "JSONDecodeError")  # lied to
