@@ -12,9 +12,9 @@ from penstock.engine.permit_queue import PermitHolder, Turn
 from penstock.engine.permits import HeldPermit, PermitBroker
 from penstock.engine.run import Run, undisturbed
 from penstock.errors import HttpError, RateLimited
-from penstock.lanes.bill import Bill
 from penstock.model.amounts import Amounts
 from penstock.model.ids import new_ref
+from penstock.ports.bill import Bill
 from penstock.ports.lanes import News, Permit, Report, Returned
 
 

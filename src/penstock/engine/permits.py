@@ -23,10 +23,10 @@ from penstock.errors import (
     QueueUnavailable,
     Unavailable,
 )
-from penstock.lanes.bill import Bill
 from penstock.lanes.reports import LaneReports, report_of
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
+from penstock.ports.bill import Bill
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
 
 log = logging.getLogger("penstock")

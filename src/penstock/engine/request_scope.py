@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from penstock.engine.permit_queue import PermitHolder
 from penstock.engine.permits import PermitBroker
 from penstock.errors import DeadlineExceeded, PenstockError
-from penstock.lanes.bill import Bill
 from penstock.outbound.client import HttpClient
+from penstock.ports.bill import Bill
 from penstock.ports.receipts import NoReceipts, Receipts
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from penstock.errors import (
     Unavailable,
     ValidationError,
 )
-from penstock.lanes.bill import Bill
 from penstock.lanes.reports import report_of
 from penstock.model.amounts import AmountValue
 from penstock.outbound.recorded import SECRETS, answer_of, request_of, response_of
@@ -30,6 +29,7 @@ from penstock.outbound.responses import (
     without_password,
 )
 from penstock.outbound.spans import answered, naming, requesting
+from penstock.ports.bill import Bill
 from penstock.ports.lanes import ErrorReports
 from penstock.ports.receipts import OpenReceipts, Receipt
 

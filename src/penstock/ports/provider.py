@@ -13,8 +13,8 @@ from penstock.ports.receipts import Receipts
 if TYPE_CHECKING:
     import httpx2
 
-    from penstock.lanes.bill import Bill
     from penstock.model.amounts import AmountValue
+    from penstock.ports.bill import Bill
 
 
 class Http(Protocol):

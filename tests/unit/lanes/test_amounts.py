@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from penstock.errors import ConfigError, ValidationError
 from penstock.lanes import amounts, breaker
 from penstock.lanes.amounts import OPEN_MOST, PARTS, Booking, refusal, room, settle, used_now
-from penstock.lanes.bill import Bill
 from penstock.lanes.limits import grant
 from penstock.lanes.state import DAY, LaneState
 from penstock.lanes.view import control
 from penstock.model.amounts import NOTHING, Amounts
 from penstock.model.lane import SPARE, LaneConfig
+from penstock.ports.bill import Bill
 from penstock.ports.lanes import LaneCommand
 from penstock.ports.receipts import Usage
 from tests.support.lane_states import NOON, lane_state

@@ -10,11 +10,11 @@ from typing import Any
 
 from penstock.adapters.models.chat_client import ChatServer
 from penstock.errors import CutShort
-from penstock.lanes.bill import Bill
 from penstock.model.amounts import Amounts
 from penstock.model.answer import Phase
 from penstock.model.llm import PHASES, LlmConfig, ServedModel
 from penstock.outbound.recorded import without_keys
+from penstock.ports.bill import Bill
 from penstock.ports.language_model import Effort, LanguageModel, Message
 from penstock.ports.provider import ProviderContext
 from penstock.ports.receipts import Receipt, ReceiptAnswer, ReceiptRequest, Usage
