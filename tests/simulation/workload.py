@@ -347,5 +347,5 @@ def _may_fail(job: Job, poisons: int) -> bool:
     error = "" if job.error is None else job.error["type"]
     if error == "WorkerLost":
         # Each poison takes its neighbours along once, before it is known, and a crash comes on top.
-        return sum(run.outcome == "lost" for run in job.history) <= poisons + 1
+        return len([run for run in job.history if run.outcome == "lost"]) <= poisons + 1
     return job.kind == "call" and error in ("AssertionError", "JSONDecodeError")  # lied to

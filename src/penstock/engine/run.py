@@ -9,6 +9,7 @@ from enum import Enum
 from math import inf
 from typing import Any
 
+from penstock import runtime
 from penstock.errors import DeadlineExceeded, JobTimeout, PenstockError, Suspended
 from penstock.ports.lanes import Permit
 from penstock.ports.queue import Lease, Member, Settlement
@@ -97,7 +98,7 @@ class Run:
         self.slot_coming: asyncio.Future[None] | None = None
         self.placed = True
         """Whether it has a worker; not while it waits for other jobs, or for permits."""
-        self.worker_since = started_at
+        self.worker_since = runtime.monotonic()
         self.waits = self.for_others = self.for_permits = 0
         """How many tasks of the handler go without a worker; of them, those that wait for other
         jobs, and those whose request had to wait for its permit, until it is over."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from penstock import runtime
 from penstock.engine.events import EngineEvents
 from penstock.engine.run import Run
 from penstock.model.tally import Tally
@@ -69,7 +70,7 @@ class Running:
 
     def take_worker(self, run: Run) -> None:
         """The run has a worker again."""
-        run.placed, run.worker_since = True, run.member.now()
+        run.placed, run.worker_since = True, runtime.monotonic()
         if run.interrupted is None:  # else its membership may have lapsed
             run.mark()
 

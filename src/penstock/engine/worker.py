@@ -9,6 +9,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from penstock import runtime
 from penstock.engine.background import Service
 from penstock.engine.claims import Claims
 from penstock.engine.context import JobContext, Services
@@ -228,7 +229,7 @@ class Worker:
         else:
             await self._end_interrupted(run, thread)
         if run.placed:
-            parts.running.took(run.member.now() - run.worker_since)
+            parts.running.took(runtime.monotonic() - run.worker_since)
 
     async def _end_interrupted(self, run: Run, thread: ThreadCall | None) -> None:
         while run.task.cancelling():
