@@ -41,7 +41,7 @@ WINDOW_WHY = "its tokens"
 DAY_WHY = "its daily amount"
 
 
-class Limits(NamedTuple):
+class AmountLimits(NamedTuple):
     """As configured; `None` is no limit."""
 
     interval: float
@@ -60,7 +60,7 @@ class Limits(NamedTuple):
 
 
 class Booking(NamedTuple):
-    """What a request reserves, and what it is known by when it is settled."""
+    """The reservation of a request, and the ref it is settled by."""
 
     ref: int
     token: int
@@ -70,7 +70,7 @@ class Booking(NamedTuple):
     """Why it can never start."""
 
 
-class Room(NamedTuple):
+class AmountRoom(NamedTuple):
     """When there is room for an amount (infinite: never), and which lane, and why, is the last."""
 
     at: float
@@ -80,7 +80,7 @@ class Room(NamedTuple):
 
 @dataclass(slots=True)
 class Use:
-    """What is reserved or used; in the lane's row the same as a list."""
+    """Amounts reserved or used in a lane; its row has the same as a list."""
 
     interval: float = 0.0
     day: int = 0
@@ -111,9 +111,9 @@ def text_of(config: LaneConfig) -> str:
 
 
 @lru_cache(maxsize=1024)
-def limits_in(text: str) -> Limits:
+def limits_in(text: str) -> AmountLimits:
     said = json.loads(text)
-    return Limits(
+    return AmountLimits(
         float(said.get("interval", 0.0)),
         (said.get("tokens"), said.get("input"), said.get("output")),
         (said.get("tokens_day"), said.get("cost_day")),
@@ -133,7 +133,7 @@ def refusal(lanes: Sequence[LaneState], amount: Amounts) -> str | None:
     return None
 
 
-def _limited(limits: Limits, amount: Amounts) -> list[tuple[int, int, str]]:
+def _limited(limits: AmountLimits, amount: Amounts) -> list[tuple[int, int, str]]:
     """Every limit, what an amount wants of it, and what it is of."""
     names = ("tokens in a window", "input tokens in a window", "output tokens in a window")
     found = [
@@ -149,7 +149,7 @@ def _limited(limits: Limits, amount: Amounts) -> list[tuple[int, int, str]]:
     return found
 
 
-def _usable(limits: Limits, limit: int) -> int:
+def _usable(limits: AmountLimits, limit: int) -> int:
     """Of a bucket a little less than it holds: what a late request finds refilled by then."""
     return math.floor(limit * (2 - SPARE)) if limits.refills else limit
 
@@ -160,9 +160,9 @@ def _wanted(wanted: int, limit: int, alone: bool) -> int:
     return max(1, min(wanted, limit) if alone else wanted)
 
 
-def room(lanes: Sequence[LaneState], amount: Amounts, at: float) -> Room:
+def room(lanes: Sequence[LaneState], amount: Amounts, at: float) -> AmountRoom:
     """When, from `at` on, all of `lanes` have room for an amount."""
-    found = Room(at, "", "")
+    found = AmountRoom(at, "", "")
     for lane in lanes:
         if lane.amounts is None:
             continue
@@ -173,7 +173,7 @@ def room(lanes: Sequence[LaneState], amount: Amounts, at: float) -> Room:
                 wanted = _wanted(amount[n], usable, limits.alone)
                 when = (_refilled if limits.refills else _left)(limits, use, n, usable, wanted, at)
                 if when > found.at:
-                    found = Room(when, lane.name, WINDOW_WHY)
+                    found = AmountRoom(when, lane.name, WINDOW_WHY)
         today = lane.day_of(at)
         for n, limit in enumerate(limits.day):
             if limit is not None:
@@ -185,7 +185,7 @@ def room(lanes: Sequence[LaneState], amount: Amounts, at: float) -> Room:
                 elif used + wanted > limit:
                     when = (max(today, use.day) + 1) * DAY + lane.day_offset
                 if when > found.at:
-                    found = Room(when, lane.name, DAY_WHY)
+                    found = AmountRoom(when, lane.name, DAY_WHY)
     return found
 
 
@@ -197,7 +197,7 @@ def next_chance(lanes: Sequence[LaneState], amount: Amounts, at: float, now: flo
     return min(room(lanes, amount, at).at - AHEAD_SECONDS, now + pause)
 
 
-def _left(limits: Limits, use: Use, meter: int, limit: int, wanted: int, at: float) -> float:
+def _left(limits: AmountLimits, use: Use, meter: int, limit: int, wanted: int, at: float) -> float:
     """When enough of a sliding window has left it."""
     if wanted > limit:
         return math.inf
@@ -210,7 +210,9 @@ def _left(limits: Limits, use: Use, meter: int, limit: int, wanted: int, at: flo
     return at
 
 
-def _refilled(limits: Limits, use: Use, meter: int, limit: int, wanted: int, at: float) -> float:
+def _refilled(
+    limits: AmountLimits, use: Use, meter: int, limit: int, wanted: int, at: float
+) -> float:
     """When a bucket has enough."""
     if wanted > limit:
         return math.inf
@@ -224,7 +226,7 @@ def _refilled(limits: Limits, use: Use, meter: int, limit: int, wanted: int, at:
     return at if level >= wanted else at + (wanted - level) * limits.interval / given
 
 
-def _level(limits: Limits, use: Use, meter: int, limit: int, at: float) -> float:
+def _level(limits: AmountLimits, use: Use, meter: int, limit: int, at: float) -> float:
     """What a bucket has at least: each part as if all of it was used in its last moment, after as
     much of the refill as the bucket can take."""
     given = limits.window[meter]
@@ -270,7 +272,7 @@ def _reserve(lane: LaneState, booking: Booking, start: float) -> None:
     _write(lane, use)
 
 
-def _matters(lane: LaneState, limits: Limits, then: float, now: float) -> bool:
+def _matters(lane: LaneState, limits: AmountLimits, then: float, now: float) -> bool:
     """Whether what was reserved then can still be given back."""
     if limits.interval and then + 2 * limits.interval > now:
         return True
@@ -347,7 +349,7 @@ def _add(use: Use, number: int, amount: Sequence[int], *, there: bool = False) -
         use.parts.insert(place, [number, *amount[:WINDOWED]])
 
 
-def _forget(limits: Limits, use: Use, number: int) -> None:
+def _forget(limits: AmountLimits, use: Use, number: int) -> None:
     """Parts that have left the window of the part of this number; of a bucket they become its
     base."""
     kept = number - math.ceil(PARTS * SPARE) - 1
@@ -400,7 +402,7 @@ def _gather(use: Use, number: int, parts: Sequence[list[int]]) -> None:
         _add(use, number, part[1:])
 
 
-def _read(lane: LaneState, now: float) -> tuple[Limits, Use]:
+def _read(lane: LaneState, now: float) -> tuple[AmountLimits, Use]:
     """The limits, and what is used of them. Where the interval was another, all of it is of now."""
     assert lane.amounts is not None
     limits = limits_in(lane.amounts)

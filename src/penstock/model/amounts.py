@@ -1,4 +1,4 @@
-"""What a request uses of what a provider counts: tokens, and money.
+"""Amounts that a provider counts of a request: tokens, and money.
 
 Whole numbers, so that sums are exact; money is in millionths of the lane's currency.
 """

@@ -1,4 +1,4 @@
-"""What one request reserves, and what it turns out to have used."""
+"""The amount that a request reserves, and the one that it has used."""
 
 from __future__ import annotations
 

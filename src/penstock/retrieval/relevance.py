@@ -86,7 +86,7 @@ def relevant(
 
 
 class _Needed:
-    """How much has to speak for a hit, for one question."""
+    """The evidence that a hit needs, for one question."""
 
     def __init__(
         self,
