@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from penstock.server.answer_json import written
 
@@ -15,6 +15,8 @@ Cursor = TypeVar("Cursor")
 
 AT_ONCE = 50
 PAGE_BYTES = 4_000_000
+PART_BYTES = 256 * 1024
+JSON = "application/json"
 
 
 async def paged(
@@ -36,12 +38,12 @@ async def paged(
         before = cursor(some[-1]) if some else before
         found += texts
         size += sum(map(len, texts))
-    return _reply(name, found, b',"next":' + written(before if more else None))
+    return await _reply(name, found, b',"next":' + written(before if more else None))
 
 
 async def whole_list(name: str, items: Sequence[Any]) -> Response:
     """Build a response with all of them."""
-    return _reply(name, await _texts(items), b"")
+    return await _reply(name, await _texts(items), b"")
 
 
 async def _texts(items: Sequence[Any]) -> list[bytes]:
@@ -49,6 +51,17 @@ async def _texts(items: Sequence[Any]) -> list[bytes]:
     return await asyncio.to_thread(lambda: [written(one) for one in items])
 
 
-def _reply(name: str, texts: Sequence[bytes], rest: bytes) -> Response:
-    body = b'{"%s":[%s]%s}\n' % (name.encode(), b",".join(texts), rest)
-    return Response(body, media_type="application/json")
+async def _reply(name: str, texts: Sequence[bytes], rest: bytes) -> Response:
+    """In parts, where there is much of it: to copy tens of megabytes takes long."""
+    body = await asyncio.to_thread(
+        lambda: b'{"%s":[%s]%s}\n' % (name.encode(), b",".join(texts), rest)
+    )
+    if len(body) <= PART_BYTES:
+        return Response(body, media_type=JSON)
+    length = {"content-length": str(len(body))}
+    return StreamingResponse(_parts(memoryview(body)), media_type=JSON, headers=length)
+
+
+async def _parts(body: memoryview) -> AsyncIterator[bytes]:
+    for begin in range(0, len(body), PART_BYTES):
+        yield bytes(body[begin : begin + PART_BYTES])
