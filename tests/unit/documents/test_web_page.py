@@ -1,8 +1,10 @@
 """Pages of the web: their main text is kept, or the whole, and which of the two is said."""
 
+import gc
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -220,14 +222,47 @@ def test_odd_pages_are_read_all_the_same(html: str) -> None:
     assert time.process_time() - start < 30
 
 
+@contextmanager
+def no_callbacks_of_the_collector() -> Iterator[None]:
+    """Those of Hypothesis: a signal may come in one of them, and what it raises is then dropped, with
+    a warning."""
+    callbacks = [*gc.callbacks]
+    gc.callbacks.clear()
+    try:
+        yield
+    finally:
+        gc.callbacks.extend(callbacks)
+
+
 def test_a_page_that_takes_too_long_is_read_whole_in_the_time_that_is_left() -> None:
     rows = "".join(f"<div class='c{n} comment' id='x{n}'>gate {n}</div>" for n in range(30_000))
     limits = ParseLimits(seconds=5.0)
     start = time.process_time()
-    parsed = from_web(f"<html><body>{rows}</body></html>".encode(), limits=limits)
+    with no_callbacks_of_the_collector():
+        parsed = from_web(f"<html><body>{rows}</body></html>".encode(), limits=limits)
     assert parsed.reading["why"] == "extracting the main text took too long"
     assert "gate 29999" in parsed.text
     assert time.process_time() - start < 15
+
+
+def test_time_that_is_up_is_told_again_where_it_was_not_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[BaseException] = []
+
+    def deaf(*_: object, **__: object) -> None:
+        """As a destructor is, whose errors Python drops."""
+        while len(heard) < 2:
+            try:
+                while True:
+                    time.sleep(0.01)
+            except web_page.OutOfTime as error:
+                heard.append(error)
+        raise heard[-1]
+
+    monkeypatch.setattr("trafilatura.bare_extraction", deaf)
+    parsed = from_web(page(), limits=ParseLimits(seconds=1.0))
+    assert parsed.reading["why"] == "extracting the main text took too long"
 
 
 @pytest.mark.parametrize("error", [RecursionError(), MemoryError(), ValueError("canary")], ids=repr)

@@ -41,6 +41,9 @@ _HTML_NAMES = {"list": "ul", "item": "li", "row": "tr", "cell": "td", "quote": "
 _HTML_NAMES |= {"lb": "br", "p": "p", "table": "table", "div": "div"}
 
 
+AGAIN_SECONDS = 0.5
+
+
 class OutOfTime(BaseException):
     """Time is up. Not an Exception, because those are caught on the way."""
 
@@ -131,13 +134,14 @@ def _main(text: str, limits: ParseLimits) -> MainText:
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
     """Raise OutOfTime inside the block after that time. A child has one thread, which gets the
-    signal."""
+    signal. Where it comes in a destructor or a callback of the collector, Python drops what is
+    raised: so it comes again."""
 
     def over(*_: object) -> None:
         raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
     try:
         yield
     finally:
