@@ -224,8 +224,8 @@ def test_odd_pages_are_read_all_the_same(html: str) -> None:
 
 @contextmanager
 def no_callbacks_of_the_collector() -> Iterator[None]:
-    """Those of Hypothesis: a signal may come in one of them, and what it raises is then dropped, with
-    a warning."""
+    """Those of Hypothesis: a signal may come in one of them, and what it raises is then dropped,
+    with a warning."""
     callbacks = [*gc.callbacks]
     gc.callbacks.clear()
     try:
