@@ -76,7 +76,7 @@ test: setup ## checks, and the tests
 	@$(MAKE) --no-print-directory -j3 -k style types suite
 
 suite:
-	$(BIN)/python -m pytest --workers 6 --durations=10
+	$(BIN)/python -m pytest --workers 6 --durations=60
 
 # The core: what needs no quiet machine. A part of the tests, so that they hold the floor that
 # pyproject.toml names by themselves.
@@ -91,8 +91,10 @@ coverage: setup ## the core of the tests, and how many branches of src they take
 check: setup ## lint, format, types, layers
 	@$(MAKE) --no-print-directory -j2 -k --output-sync=target types style
 
+# Pyright has only to see what users write as mypy does: the folder of tests/types.
 types:
 	$(BIN)/mypy $(CODE)
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 style:
 	$(BIN)/ruff check .

@@ -30,12 +30,14 @@ from benchmarks import (
     kept,
     lane_use,
     latency,
+    learnt_limits,
     machine,
     outage,
     outage_course,
     recovery,
     retrieval,
     steps,
+    token_use,
     waiters,
 )
 from benchmarks.documents import hundred, search, speed
@@ -57,6 +59,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "claim": claim.run,
     "waiters": waiters.run,
     "lane_use": lane_use.run,
+    "token_use": token_use.run,
+    "learnt_limits": learnt_limits.run,
     "head_of_line": head_of_line.run,
     "outage": outage.run,
     "outage_course": outage_course.run,

@@ -11,11 +11,14 @@ from typing import Self
 
 
 class CountingServer:
-    """`GET /name?latency=0.05`: notes when it came and how many were open at once."""
+    """`GET /name?latency=0.05`: notes when it came and how many were open at once. Of a name that
+    has a limit, what is too many at a time is answered 429, and counted."""
 
     def __init__(self, port: int = 0) -> None:
         self.arrivals: dict[str, list[float]] = defaultdict(list)
         self.most_open: dict[str, int] = defaultdict(int)
+        self.limits: dict[str, int] = {}
+        self.refused: dict[str, int] = defaultdict(int)
         self._open: dict[str, int] = defaultdict(int)
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
@@ -54,6 +57,11 @@ class CountingServer:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 path, _, latency = head.split(b" ")[1].decode().partition("?latency=")
+                if self._open[path] >= self.limits.get(path, 1_000_000):
+                    self.refused[path] += 1
+                    writer.write(b"HTTP/1.1 429 No\r\nContent-Length: 2\r\n\r\nno")
+                    await writer.drain()
+                    continue
                 self.arrivals[path].append(time.monotonic())
                 self._open[path] += 1
                 self.most_open[path] = max(self.most_open[path], self._open[path])

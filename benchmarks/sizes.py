@@ -34,6 +34,11 @@ class Sizes:
     help_runs: int
     waiters: int
     lane_seconds: float
+    token_seconds: float
+    """Of a window."""
+    token_windows: int
+    token_permits: int
+    limit_seconds: float
     blocked_jobs: int
     others: int
     limited_jobs: int
@@ -80,6 +85,10 @@ FULL = Sizes(
     help_runs=10,
     waiters=10_000,
     lane_seconds=20.0,
+    token_seconds=6.0,
+    token_windows=6,
+    token_permits=10_000,
+    limit_seconds=40.0,
     blocked_jobs=100_000,
     others=2_000,
     limited_jobs=200,
@@ -119,6 +128,10 @@ QUICK = Sizes(
     help_runs=5,
     waiters=10_000,
     lane_seconds=5.0,
+    token_seconds=6.0,
+    token_windows=2,
+    token_permits=4_000,
+    limit_seconds=40.0,
     blocked_jobs=20_000,
     others=1_000,
     limited_jobs=100,
@@ -158,6 +171,10 @@ TINY = Sizes(
     help_runs=1,
     waiters=100,
     lane_seconds=1.0,
+    token_seconds=1.0,
+    token_windows=1,
+    token_permits=100,
+    limit_seconds=1.0,
     blocked_jobs=500,
     others=100,
     limited_jobs=40,

@@ -93,6 +93,20 @@ TARGETS = (
         "never above, >= 97 % of what binds (down to intervals of 20 ms)",
         (Answer("lane_use", ".*"),),
     ),
+    Wanted(
+        "tokens of a provider used, 4 processes",
+        "never above where the bound holds, no 429, >= 90 %; bounds too low by up to 3x: above by "
+        "no more than the error in flight, nothing lost",
+        (
+            Answer("token_use", ".*(sliding|bucket)(, requests that say nothing)?(: 429s)?"),
+            Answer("token_use", ".*too low.*"),
+        ),
+    ),
+    Wanted(
+        "permits/s of one lane that counts tokens",
+        ">= 2,000 on each queue",
+        (Answer("token_use", ".*a lane that counts tokens"),),
+    ),
     Wanted("idle process", "< 0.5 % CPU", (Answer("idle", "CPU"),)),
     Wanted(
         "waiters woken by one change",

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 from unittest.mock import patch
 
 import typer
@@ -86,6 +86,9 @@ SECTION_NOTES = {
     "llm.models": "By role: `ingest`, `plan`, `search`, `answer`. A string is short for "
     "`{model: ...}`. `plan` and `search` default to the model of `answer`.",
     "providers": f"By provider: {', '.join(f'`{name}`' for name in ADDRESSES)}.",
+    "prices": "By the name of a model or a lane, and the first day (UTC) of each price: "
+    "`gpt-4.1-mini: {2025-04-14: {input: 0.4, output: 1.6}}`. Guide: "
+    "[usage](guide-usage.md#prices).",
     "browser": "Guide: [search engines in a "
     "browser](guide-providers.md#search-engines-in-a-browser).",
     "browser.engines": "By a name that you choose: engine `x` is the provider `browser.x`, in the "
@@ -141,7 +144,10 @@ KEYS = {
     "of them, and they need it.",
     "min_interval_seconds": "Minimum interval between two starts, whatever the rate allows. 0 and "
     "no rate: unlimited.",
-    "max_parallel": "Maximum concurrent requests (or running jobs).",
+    "max_parallel": "Maximum concurrent requests (or running jobs). `auto`: learnt from how "
+    "requests go ([guide](guide-lanes.md#learnt-limits)).",
+    "auto_min": "With `max_parallel: auto`, the least it becomes.",
+    "auto_max": "With `max_parallel: auto`, the most it becomes.",
     "requests_per_day": "Maximum starts per day (UTC).",
     "tokens_per_interval": "Maximum tokens, input and output, in any window of `interval_seconds`: "
     "reserved with a start, settled with the real use.",
@@ -196,8 +202,9 @@ def settings_page() -> str:
 
 def _section(name: str, kind: Any) -> str:
     """The heading, what the section is, its settings, and the sections inside it."""
-    arguments = [one for one in get_args(kind) if is_dataclass(one)]
-    section = arguments[0] if arguments else kind
+    section = kind
+    while not is_dataclass(section):  # a mapping of sections, or one that may be missing
+        section = get_args(section)[1] if get_origin(section) is Mapping else get_args(section)[0]
     inner = {
         key: one
         for key, one in types(section).items()

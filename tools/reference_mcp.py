@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 from mcp.server.mcpserver.tools import Tool
 
 from penstock.mcp.tool_view import WriteAccess
-from penstock.mcp.tools import all_tools, instructions
+from penstock.mcp.tools import all_tools, calls, instructions
 from penstock.mcp.tools.define import answer_schema
 from tools.schema_words import row, section, type_of, without_enums
 
@@ -18,7 +18,8 @@ PAGE = """\
 <!-- Written by `python -m tools.reference` from src/penstock/mcp/tools. -->
 
 What an agent is told of each tool, in these words; of answers it is told the fields and their
-types. The last three, and the last paragraph of the instructions, are there where
+types. The first two are there where the app has [tools of its own](guide-tools.md), and return what
+those return. The last three, and the last paragraph of the instructions, are there where
 [`mcp_operator_tools`](reference-settings.md) is set. How to connect one is in the
 [guide](guide-mcp.md). Over HTTP a tool needs a key with the scope that stands beside it. Every
 answer is also given as text; errors are `code` and `message`, and what to do about which code is
@@ -39,10 +40,11 @@ What an agent is told before it asks for anything:
 
 
 def mcp_page() -> str:
-    tools = all_tools(operators=True)
+    tools = [*calls.TOOLS, *all_tools(operators=True)]
     parts: dict[str, Mapping[str, Any]] = {}
     for tool in tools:
-        parts |= _answer(tool).get("$defs", {})
+        if tool.output_schema is not None:
+            parts |= _answer(tool).get("$defs", {})
     return PAGE.format(
         tools="\n\n".join(map(_tool, tools)),
         parts="\n\n".join(section(name, parts[name]) for name in sorted(parts)),
@@ -59,7 +61,7 @@ def _tool(tool: Tool) -> str:
             f"{tool.title}; scope `{scope}`{_hints(tool)}.",
             tool.description,
             _table("argument", tool.parameters),
-            _table("answer", _answer(tool)),
+            *([] if tool.output_schema is None else [_table("answer", _answer(tool))]),
         ]
     )
 

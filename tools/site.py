@@ -24,9 +24,15 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Quickstart": ("docs/quickstart.md",),
     "Guides": (
         *("docs/guide-jobs.md", "docs/guide-steps.md", "docs/guide-periodic.md"),
-        "docs/guide-lanes.md",
+        *("docs/guide-lanes.md", "docs/guide-usage.md"),
         *("docs/guide-documents.md", "docs/guide-research.md", "docs/guide-answers.md"),
-        *("docs/guide-server.md", "docs/guide-mcp.md", "docs/guide-dashboard.md"),
+        *(
+            "docs/guide-server.md",
+            "docs/guide-mcp.md",
+            "docs/guide-tools.md",
+            "docs/guide-dashboard.md",
+        ),
+        "docs/guide-web.md",
         "docs/guide-*.md",
     ),
     "Operations": ("docs/operations*.md", "docs/deploy*.md"),

@@ -14,10 +14,11 @@ FILE = "lanes.db"
 
 
 def build(folder: Path, settings: Mapping[str, Any]) -> Penstock:
-    """`settings` are Penstock's, plus `calls`: kind -> [lane, URL]."""
+    """`settings` are Penstock's, plus `calls`: kind -> [lane, URL], and `url` of the queue, unless
+    it is to be a file in the folder."""
     settings = dict(settings)
     calls: dict[str, tuple[str, str]] = settings.pop("calls", {})
-    app = Penstock(f"sqlite:///{folder / FILE}", **settings)
+    app = Penstock(settings.pop("url", f"sqlite:///{folder / FILE}"), **settings)
 
     def register(kind: str, lane: str, url: str) -> None:
         @app.job(kind, lane=lane)

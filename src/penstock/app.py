@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
 from weakref import WeakSet
 
 from penstock.engine.enqueuer import EnqueueOptions, Enqueuer
@@ -35,6 +44,15 @@ from penstock.model.payload import encode_signal
 from penstock.model.step import Step
 from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Stopped, Topic
 from penstock.ports.steps import EVENT_NAME, StepRow, large_result, shown
+from penstock.wiring.handles import (
+    AsyncJobHandle,
+    JobHandle,
+    Registration,
+    SyncJobHandle,
+    handle_of,
+    kind_of,
+)
+from penstock.wiring.home import Home
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
 from penstock.wiring.settings import AppSettings
@@ -47,13 +65,18 @@ if TYPE_CHECKING:
     from penstock.engine.job_events import JobEvents
     from penstock.engine.schedule import Periodic
     from penstock.engine.step_results import StepResults
+    from penstock.engine.tools import AppTool, ToolOptions
     from penstock.model.amounts import AmountValue
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
     from penstock.wiring.services import AppServices, Service
+    from penstock.wiring.sync import SyncPenstock
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Context = TypeVar("Context")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 DRAIN_PAUSE = 0.02
 """Between two looks at whether work is left."""
@@ -86,6 +109,8 @@ class Penstock(Operations):
         self._settings = chosen = AppSettings(arguments, config_file, lanes, tenant_weights)
         self.lanes = LaneRegistry({**chosen.lanes, **(lanes or {})})
         self.handlers = Handlers(settings=chosen.engine)
+        self.tools: dict[str, AppTool] = {}
+        """The tools registered with `tool`, by name."""
         if isasyncgenfunction(lifespan):
             raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
         self._lifespan = lifespan
@@ -104,6 +129,11 @@ class Penstock(Operations):
         self._orchestrators: WeakSet[JobOrchestrator] = WeakSet()
         self._services: AppServices | None = None
         self._opened = 0
+        self.home: Home | None = None
+        """Where the app is open; None while it is closed."""
+        self._sync: SyncPenstock | None = None
+        self.beside: list[Callable[[], AbstractAsyncContextManager[None]]] = []
+        """What is entered with its `lifespan`, too."""
         self._to_close = AsyncExitStack()
 
     def on_queue(self, queue: JobQueue) -> Penstock:
@@ -193,7 +223,14 @@ class Penstock(Operations):
         return self._feeds
 
     @overload
-    def job(self, kind: Function, /) -> Function: ...
+    def job(  # type: ignore[overload-overlap] # a plain function may return a coroutine
+        self, kind: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncJobHandle[Context, P, R]: ...
+
+    @overload
+    def job(
+        self, kind: Callable[Concatenate[Context, P], R], /
+    ) -> SyncJobHandle[Context, P, R]: ...
 
     @overload
     def job(
@@ -213,7 +250,7 @@ class Penstock(Operations):
         timezone: str | None = None,
         overlap: bool = False,
         catch_up: float | None = None,
-    ) -> Callable[[Function], Function]: ...
+    ) -> Registration: ...
 
     def job(
         self,
@@ -234,7 +271,9 @@ class Penstock(Operations):
         catch_up: float | None = None,
     ) -> Any:
         """Register a handler: `async def handler(ctx, **payload)`, or a plain function, which
-        is run in a thread. Without a `kind`, as in `@app.job`, it is the function's name.
+        is run in a thread. What it becomes is a `JobHandle`: still the function when it is called,
+        and `await handler.enqueue(...)` stores a job. Without a `kind`, as in `@app.job`, that is
+        the function's qualified name in its module: `resize`, or `Pictures.resize`.
 
         `backoff` says how long to wait before a retry, in seconds: always, as a list, or by a
         function of the attempt; else the settings do. `permanent` names exceptions that are not
@@ -265,38 +304,61 @@ class Penstock(Operations):
                 catch_up=catch_up,
             )
 
-        def register(function: Function) -> Function:
-            name = getattr(function, "__name__", "") if kind is None else kind
+        def register(function: Any) -> Any:
+            if isinstance(function, JobHandle):  # of another kind, or another app
+                function = function.function
             usual = self._settings.engine
-            self.handlers.add(
-                Handler.of(
-                    name,
-                    function,
-                    timeout=usual.job_timeout if timeout is None else timeout,
-                    max_retries=usual.max_retries if max_retries is None else max_retries,
-                    backoff=backoff,
-                    permanent=permanent,
-                    lane=lane,
-                    amount=amount,
-                    periodic=periodic,
-                    max_per_process=max_per_process,
-                    version=version,
-                )
+            handler = Handler.of(
+                kind_of(function) if kind is None else kind,
+                function,
+                timeout=usual.job_timeout if timeout is None else timeout,
+                max_retries=usual.max_retries if max_retries is None else max_retries,
+                backoff=backoff,
+                permanent=permanent,
+                lane=lane,
+                amount=amount,
+                periodic=periodic,
+                max_per_process=max_per_process,
+                version=version,
             )
-            return function
+            self.handlers.add(handler)
+            return handle_of(self, handler)
 
         return register
+
+    @overload
+    def tool(self, name: Function, /) -> Function: ...
+
+    @overload
+    def tool(
+        self, name: str | None = None, **options: Unpack[ToolOptions]
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(self, name: Any = None, **options: Any) -> Any:
+        """Register a function as a tool, for agents over MCP, `POST /v1/tools/NAME` and `penstock
+        call`. Each call is a job of the kind `name`, the function's name unless given. The function
+        takes a `JobContext` first, or none. Its signature is the schema of the arguments and of the
+        result, its docstring says what it is for. The options are those of `ToolOptions`."""
+        from penstock.engine.tools import register_tool
+
+        if callable(name):
+            return self.tool()(name)
+        return partial(register_tool, self.tools, self.job, self.handlers, name, options)
 
     async def __aenter__(self) -> Self:
         # Counted, so that a function that needs the app open can say so without knowing
         # whether its caller has.
+        if self.home is not None:
+            self.home.check_here()
         if self._opened == 0:
             async with AsyncExitStack() as opened:  # all of it, or nothing
+                opened.callback(setattr, self, "home", None)
                 await self.queue.open()
                 opened.push_async_callback(self.queue.close)
                 if self._services is not None:
                     await opened.enter_async_context(self._services.opened())
                 self._to_close = opened.pop_all()
+            self.home = Home()
         self._opened += 1
         return self
 
@@ -317,6 +379,26 @@ class Penstock(Operations):
             if self._step_results is not None:
                 await self._step_results.close()
             await self._to_close.aclose()
+
+    def lifespan(
+        self, *, workers: int | None = None, kinds: Sequence[str] | None = None
+    ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+        """A lifespan for FastAPI and Starlette: `FastAPI(lifespan=app.lifespan(workers=4))`. The
+        app is open while the application runs, and so many workers run jobs in its process: as
+        the settings say unless given, 0 for none."""
+        from penstock.wiring.lifespan import site_lifespan
+
+        return site_lifespan(self, workers, kinds)
+
+    def sync(self) -> SyncPenstock:
+        """The app for programs that do not await, such as scripts, Flask, Django views and
+        notebooks: `with app.sync() as q: q.enqueue("resize", {"url": "x"})`. It has the same
+        methods, which block; see `SyncPenstock`."""
+        if self._sync is None:
+            from penstock.wiring.sync import SyncPenstock
+
+            self._sync = SyncPenstock(self)
+        return self._sync
 
     async def enqueue(
         self,
@@ -543,7 +625,11 @@ class Penstock(Operations):
             listener.close()
 
     def orchestrator(
-        self, *, kinds: Sequence[str] | None = None, works: bool = True
+        self,
+        *,
+        kinds: Sequence[str] | None = None,
+        works: bool = True,
+        max_workers: int | None = None,
     ) -> JobOrchestrator:
         """An orchestrator for the registered handlers, or those whose kind matches `kinds`; for
         none with `works=False`, see `JobOrchestrator`."""
@@ -553,6 +639,7 @@ class Penstock(Operations):
         orchestrator = JobOrchestrator(
             self.queue,
             handlers,
+            max_workers=max_workers,
             settings=self._settings.engine,
             enqueuer=self._enqueuer,
             chores=() if self._services is None else self._services.chores(handlers),
@@ -565,12 +652,12 @@ class Penstock(Operations):
 
     @asynccontextmanager
     async def running(
-        self, *, kinds: Sequence[str] | None = None
+        self, *, kinds: Sequence[str] | None = None, max_workers: int | None = None
     ) -> AsyncIterator[JobOrchestrator]:
         """Run jobs in this process while the block lasts, then stop gracefully."""
         async with self:
             await self.apply_lanes()
-            orchestrator = self.orchestrator(kinds=kinds)
+            orchestrator = self.orchestrator(kinds=kinds, max_workers=max_workers)
             await orchestrator.start()
             try:
                 yield orchestrator

@@ -8,7 +8,7 @@ from penstock.engine.enqueuer import EnqueueOptions
 from penstock.engine.job_lanes import JobLanes
 from penstock.engine.job_logger import JobLogger
 from penstock.engine.ticker import PeriodicKind
-from penstock.model.access import ApiKey, KeyScope, Secret
+from penstock.model.access import ApiKey, Caller, KeyScope, Secret
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
@@ -17,14 +17,24 @@ from penstock.model.step import ReceiptDetails, Step
 from penstock.outbound.fetch import JobFetch
 from penstock.outbound.http import JobHttp
 from penstock.ports.blobs import Blob
-from penstock.ports.lanes import LaneInfo
+from penstock.ports.lanes import LaneInfo, LearntLimit
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import FeedEntry, Stopped
 from penstock.ports.receipts import Receipt, ReceiptAnswer, ReceiptRequest, Receipts, Usage
 from penstock.research.service import Research
 from penstock.retrieval.search import SearchResult
 from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
+from penstock.wiring.handles import (
+    AsyncJobHandle,
+    HandleOptions,
+    JobHandle,
+    Payload,
+    Registration,
+    SyncJobHandle,
+)
+from penstock.wiring.job_ref import JobRef
 from penstock.wiring.keys import ApiKeys
+from penstock.wiring.sync import SyncPenstock
 
 __all__ = [
     "Answer",
@@ -33,8 +43,10 @@ __all__ = [
     "Answers",
     "ApiKey",
     "ApiKeys",
+    "AsyncJobHandle",
     "Blob",
     "Brought",
+    "Caller",
     "Change",
     "DeadGroup",
     "Document",
@@ -43,14 +55,19 @@ __all__ = [
     "Documents",
     "EnqueueOptions",
     "FeedEntry",
+    "HandleOptions",
     "JobFetch",
+    "JobHandle",
     "JobHttp",
     "JobLanes",
     "JobLogger",
+    "JobRef",
     "KeyScope",
     "KindCounts",
     "LaneInfo",
+    "LearntLimit",
     "PageText",
+    "Payload",
     "PeriodicKind",
     "ProcessInfo",
     "Queued",
@@ -59,6 +76,7 @@ __all__ = [
     "ReceiptDetails",
     "ReceiptRequest",
     "Receipts",
+    "Registration",
     "Research",
     "ResearchTask",
     "Resumed",
@@ -68,6 +86,8 @@ __all__ = [
     "Stopped",
     "StoppedTask",
     "StoredChunk",
+    "SyncJobHandle",
+    "SyncPenstock",
     "TaskLine",
     "TaskView",
     "Usage",

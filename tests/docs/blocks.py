@@ -39,6 +39,7 @@ RUN_BY: tuple[tuple[str, str, str], ...] = (
             "answers": "test_guide_to_answers_runs_as_written",
             "mcp": "test_guide_to_mcp_runs_as_written",
             "research": "test_guide_to_research_runs_as_written",
+            "tools": "test_guide_to_tools_runs_as_written",
         }.items()
         for language in ("python", "console")
     ),

@@ -25,8 +25,8 @@ class Documents(ResearchSite):
         return replace(answer, body=body)
 
 
-def serve(cli: Cli) -> str:
+def serve(cli: Cli, *app: str) -> str:
     """The address of a server, started."""
-    running = cli.start("serve", "--port", "0")
+    running = cli.start("serve", *app, "--port", "0")
     wait_until(lambda: "http://" in running.err, "the server", PATIENCE)
     return str(re.findall(r"http://(\S+)", running.err)[0])

@@ -15,7 +15,7 @@ import yaml
 
 from penstock import errors
 from penstock.errors import services
-from penstock.model.server import ServerConfig
+from penstock.model.server import TOOL_FAMILIES, ServerConfig
 from tests.docs.blocks import Block, all_blocks
 from tests.docs.commands import run, run_console, without_pauses
 from tests.docs.run_blocks import blocks
@@ -150,4 +150,4 @@ def test_guide_to_the_server_shows_every_limit_with_its_default() -> None:
         if language == "yaml" and "port:" in text:
             shown = yaml.safe_load(text)["server"]
     defaults = {field.name: field.default for field in fields(ServerConfig)}
-    assert shown == {**defaults, "hosts": [], "origins": []}
+    assert shown == {**defaults, "hosts": [], "origins": [], "mcp_tools": list(TOOL_FAMILIES)}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.adapters.postgres import database
+from penstock.adapters.postgres import queue as postgres_queue
 from penstock.adapters.postgres import wakeups as postgres_wakeups
 from penstock.adapters.postgres.documents import search as find
 from penstock.adapters.redis import connections
@@ -96,6 +97,7 @@ def patient_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
         (database, "CONNECT_SECONDS"),
         (database, "COMMAND_SECONDS"),
         (database, "PING_SECONDS"),
+        (postgres_queue, "COMMAND_SECONDS"),
         (postgres_wakeups, "PING_TIMEOUT"),
         (find, "STATEMENT_SECONDS"),
     ):

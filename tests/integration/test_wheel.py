@@ -162,7 +162,8 @@ def test_with_extras_every_module_can_be_imported(full: Path, tmp_path: Path) ->
         "import importlib, pkgutil, penstock\n"
         "names = [m.name for m in pkgutil.walk_packages(penstock.__path__, 'penstock.')]\n"
         "for name in names:\n"
-        "    if not name.endswith('__main__'):\n"
+        "    # Of other frameworks, which are no extras: who uses them has them.\n"
+        "    if not name.endswith('__main__') and '.contrib.' not in name:\n"
         "        importlib.import_module(name)\n"
         "print(len(names))\n"
     )

@@ -7,6 +7,7 @@ by how many of the first hundred, and keeps that in benchmarks/simulation.json.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 from benchmarks.simulation import COUNTED, PlantedBug, keep_bugs
 from penstock import runtime
+from penstock.adapters.sql import amounts as sql_amounts
 from penstock.adapters.sql import takeover
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sql.upkeep import Upkeep
@@ -33,12 +35,15 @@ from penstock.engine.permits import PermitBroker
 from penstock.engine.receipts import RunReceipts
 from penstock.engine.room import Room
 from penstock.engine.settler import Settler
+from penstock.lanes import amounts as amounts_rules
 from penstock.lanes import breaker, verdict
 from penstock.lanes.state import LaneState
+from penstock.model.amounts import Amounts
 from penstock.ports.lanes import News
 from penstock.testing import SimulationFailed, simulate
 from penstock.testing.machine import SharedConnection, SimulatedWakeups
 from penstock.testing.server import ServerMember, ServerQueue
+from tests.simulation import amounts
 from tests.simulation.workload import app, check, receiver, scenario
 
 TOLD = 120
@@ -388,11 +393,38 @@ SERVER_BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 """Those that only a queue on a server can have."""
 
 
+def _refund_now(
+    lanes: Sequence[LaneState], ref: int, token: int, used: Amounts | None, now: float
+) -> None:
+    """As `settle`, but what was reserved too much is given back to the part of the window that is
+    now, and not to that of the start."""
+    for lane in lanes:
+        if lane.amounts is not None and used is not None:
+            limits, use = amounts_rules._read(lane, now)
+            for one in use.open:
+                if one[0] == ref and one[1] == token:
+                    less = [min(0, int(u - r)) for u, r in zip(used, one[3:7], strict=True)]
+                    amounts_rules._add(use, math.floor(now / limits.part), less)
+            use.open = [one for one in use.open if (one[0], one[1]) != (ref, token)]
+            amounts_rules._write(lane, use)
+
+
+AMOUNT_BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "a refund is given to the current part of the window": lambda: replaced(
+        (sql_amounts, "settle", _refund_now)
+    ),
+}
+"""Those of lanes that count tokens, which have a workload of their own."""
+
+
 def found(bug: str, seed: int) -> str:
     """What this seed says of this bug; '' where it does not see it."""
     server = bug in SERVER_BUGS
-    with (SERVER_BUGS if server else BUGS)[bug]():
+    with {**BUGS, **SERVER_BUGS, **AMOUNT_BUGS}[bug]():
         try:
+            if bug in AMOUNT_BUGS:
+                amounts.run([seed], shrink=False)
+                return ""
             simulate(
                 app,
                 scenario,
@@ -424,7 +456,7 @@ def look_for(bug: str, seeds: int) -> PlantedBug:
 def main(seeds: int) -> int:
     """Look for all of them, and keep what was found for docs/proof.md."""
     results: list[PlantedBug] = []
-    names = [*BUGS, *SERVER_BUGS]
+    names = [*BUGS, *SERVER_BUGS, *AMOUNT_BUGS]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for one in pool.map(look_for, names, [seeds] * len(names)):
             results.append(one)

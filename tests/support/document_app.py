@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock import Penstock
 from penstock.model.document import Document, DocumentState
+from penstock.model.step import Step
 from tests.support.embedder import EmbedderServer
 from tests.support.postgres import new_url, psql
 from tests.support.worker_processes import Farm
@@ -107,6 +108,13 @@ def shelf_in(store: str, folder: Path, embedder: EmbedderServer) -> Shelf:
     if store == "sqlite":
         return Shelf(Farm(folder), embedder)
     return Shelf(Farm(folder, url=new_url(), blobs=f"{folder}/jobs.db-blobs"), embedder)
+
+
+async def receipts_of(app: Penstock, kind: str) -> list[Step]:
+    """Every receipt of the jobs of a kind, in the order of the calls."""
+    jobs = await app.jobs(kind=kind, limit=1000)
+    steps = [step for job in jobs for step in await app.steps(job.id)]
+    return sorted((one for one in steps if one.kind == "receipt"), key=lambda one: one.started_at)
 
 
 async def completed(app: Penstock, name: str, **where: str) -> Document:

@@ -31,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp
+from types import ModuleType
 from typing import Any
 
 import penstock.cli
@@ -45,8 +46,8 @@ ENVIRONMENT = {**os.environ, **WARNINGS}
 """Of the server; as it was before a test changed its own."""
 LARGEST = 1 << 17
 """Bytes of a request."""
-APART = ("penstock.cli.__main__",)
-"""What does something when it is loaded."""
+APART = ("penstock.cli.__main__", "penstock.contrib.django")
+"""What does something when it is loaded, or needs settings of a site."""
 LATE = ("PIL.Image", "pypdfium2", "pypdfium2.raw", "trafilatura")
 """What parsers load when a document needs it."""
 
@@ -338,21 +339,27 @@ def _sources_of_chance() -> list[random.Random]:
         for name, loaded in list(sys.modules.items())
         if name.startswith("penstock")
         for value in vars(loaded).values()
-        if isinstance(value, random.Random)
+        if issubclass(type(value), random.Random)  # isinstance would load lazy objects
     ]
 
 
 def _load() -> None:
     """Penstock, and no app: one may change it when it is loaded."""
-    for found in pkgutil.walk_packages(penstock.__path__, "penstock."):
-        if found.name not in APART:
-            importlib.import_module(found.name)
+    _load_package(penstock)
     for name in LATE:
         importlib.import_module(name)
     penstock.cli.command()
     _sources_of_chance()
     assert threading.active_count() == 1
     gc.freeze()
+
+
+def _load_package(package: ModuleType) -> None:
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if found.name not in APART:
+            loaded = importlib.import_module(found.name)
+            if found.ispkg:
+                _load_package(loaded)
 
 
 def _end(code: int) -> None:

@@ -40,12 +40,19 @@ function rules.starts(step, at)
 end
 
 function rules.book(step, at)
-  return {amounts.book(some, booking(step.booking), at, at + step.ahead, step.slack)}
+  local of = step.booking
+  local one = {ref = of[1], token = of[2], amount = of[3]}
+  if of[4] then
+    one.amount = {0, 0, 0, 0}
+    if amounts.counted(some) then one = amounts.booking(some, of[1], of[2], nil, of[4]) end
+  end
+  local start = amounts.book(some, one, at, at + step.ahead, step.slack)
+  return {amounts.tolerance(some), start}
 end
 
 function rules.settle(step, at)
-  amounts.settle(some, step.ref, 0, step.used, at)
-  return {}
+  local _, refunded = amounts.settle(some, step.ref, 0, step.used, at)
+  return {refunded}
 end
 
 function rules.room_for(step, at)
@@ -81,6 +88,18 @@ function rules.learn(step, at)
   local fault, spared, closed = verdict.learn(
     some[1], step.holder, step.ref, step.job, step.token, step.report, at)
   return {fault, spared, closed}
+end
+
+function rules.teach(step, at)
+  local report = step.report
+  if not report then return {} end
+  for n = 1, step.times do
+    if step.full then some[1].in_flight = some[1].max_parallel end
+    if report.took or some[1].auto then
+      verdict.teach(some, report, at + n * (report.took or 0))
+    end
+  end
+  return {some[1].max_parallel}
 end
 
 function rules.probed(step, at)

@@ -1,9 +1,8 @@
-"""Tools that the conformance suite of MCP asks for and that need no queue: contents of every type,
-progress, and questions to the client before anything is answered."""
+"""Tools that the conformance suite of MCP asks for and that need no queue: questions to the client
+before anything is answered."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,15 +60,6 @@ ROOTS = {"client_roots": ListRootsRequest()}
 CONFIRM = {"confirm": question("Please confirm", "ok")}
 
 
-def showing(name: str, *content: Any, is_error: bool = False) -> Tool:
-    """A tool that always answers the same."""
-
-    async def show() -> CallToolResult:
-        return CallToolResult(content=list(content), is_error=is_error)
-
-    return _tool(show, name)
-
-
 def asking(name: str, *rounds: Mapping[str, InputRequest], stateful: bool = False) -> Tool:
     """A tool that asks, round by round, before it answers."""
 
@@ -107,27 +97,12 @@ async def need_sampling(context: Call) -> CallToolResult:
     return CallToolResult(content=[WORDS])
 
 
-async def progress(context: Call) -> CallToolResult:
-    """Tell how far it is."""
-    for part in (0, 50, 100):
-        await context.report_progress(part, 100)
-        await asyncio.sleep(0.05)
-    return CallToolResult(content=[WORDS])
-
-
 def _tool(function: Any, name: str) -> Tool:
     return Tool.from_function(function, name, description="A fixture.", structured_output=False)
 
 
 INPUT = "test_input_required_result_"
 TOOLS = [
-    showing("test_simple_text", WORDS),
-    showing("test_image_content", PICTURE),
-    showing("test_audio_content", SOUND),
-    showing("test_embedded_resource", RESOURCE),
-    showing("test_multiple_content_types", WORDS, PICTURE, RESOURCE),
-    showing("test_error_handling", WORDS, is_error=True),
-    _tool(progress, "test_tool_with_progress"),
     _tool(need_sampling, "test_missing_capability"),
     _tool(ask_what_can_be_answered, f"{INPUT}capabilities"),
     asking(f"{INPUT}elicitation", NAME),

@@ -47,7 +47,8 @@ def release_app(url: str, store: str, folder: Path) -> Penstock:
         raise PermanentError("it never works")
 
     # The traceback is stored: it shall not tell on which machine the dump was made.
-    fail.__code__ = fail.__code__.replace(co_filename=f"tests/support/{Path(__file__).name}")
+    code = fail.function.__code__.replace(co_filename=f"tests/support/{Path(__file__).name}")
+    fail.function.__code__ = code
     return app
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.answers.views import AnswerView
     from penstock.app import Penstock
     from penstock.documents.service import Documents
+    from penstock.forecast.forecast import Forecast
     from penstock.research.service import Research
     from penstock.wire.tasks import TaskView
 
@@ -100,6 +101,31 @@ class TenantView:
     async def cancel(self, job_id: str) -> Job:
         await self.app.queue.cancel(self._mine(JobFilter(ids=[job_id])))
         return await self.job(job_id)
+
+    async def forecast(
+        self,
+        kind: str | None,
+        changes: Sequence[str],
+        workers: int | None,
+        processes: int | None,
+        *,
+        hosts: bool,
+    ) -> Forecast:
+        """Of the jobs of the tenant, among those of all; with `hosts` other limits of lanes of
+        hosts can be asked about, too."""
+        from penstock.forecast.what_if import not_in_use, parse_changes
+
+        asked = parse_changes(changes)
+        for lane in asked:
+            if lane.startswith(HOSTS) and not hosts:
+                raise not_in_use(lane)
+        return await self.app.forecast(
+            kind=kind,
+            tenant=self.tenant,
+            changes=asked,
+            workers=workers,
+            processes=processes,
+        )
 
     async def signal(self, job_id: str, name: str, payload: Any, key: str | None) -> bool:
         await self.job(job_id)

@@ -15,11 +15,13 @@ import typer
 
 from penstock.cli.answers import group as answers_group
 from penstock.cli.ask import ask_question
+from penstock.cli.call import call_tool
 from penstock.cli.dead_letters import group as dead_letters_group
 from penstock.cli.doctor import run_doctor, show_config
 from penstock.cli.documents import group as documents_group
 from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
+from penstock.cli.forecast import show_forecast
 from penstock.cli.ingest import ingest_documents
 from penstock.cli.intake import group as intake_group
 from penstock.cli.jobs import group as jobs_group
@@ -41,6 +43,7 @@ from penstock.cli.search import search_documents
 from penstock.cli.serve import run_server
 from penstock.cli.status import list_actions, list_periodic, show_status
 from penstock.cli.tasks import group as tasks_group
+from penstock.cli.usage import show_usage
 from penstock.cli.worker import run_worker
 
 cli = new_typer(epilog=EXIT_CODES)
@@ -75,9 +78,11 @@ cli.command("librarian")(run_librarian)
 cli.add_typer(intake_group, name="intake")
 cli.command("worker")(run_worker)
 cli.command("enqueue")(enqueue_jobs)
+cli.command("call")(call_tool)
 cli.add_typer(jobs_group, name="jobs")
 cli.add_typer(dead_letters_group, name="dead-letters")
 cli.add_typer(lanes_group, name="lanes")
+cli.command("forecast")(show_forecast)
 cli.command("periodic")(list_periodic)
 cli.command("ingest")(ingest_documents)
 cli.command("search")(search_documents)
@@ -88,6 +93,7 @@ cli.command("ask")(ask_question)
 cli.add_typer(answers_group, name="answers")
 cli.add_typer(keys_group, name="keys")
 cli.command("actions")(list_actions)
+cli.command("usage")(show_usage)
 cli.command("status")(show_status)
 cli.command("config")(show_config)
 cli.command("doctor")(run_doctor)

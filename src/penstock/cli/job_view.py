@@ -199,6 +199,8 @@ def _result(step: Step, names: Collection[str]) -> str:
         return "not recorded yet"
     if step.receipt is not None and step.receipt.too_large:
         return "too large to be recorded"
+    if step.receipt is not None and step.receipt.kept:
+        return f"kept as {step.receipt.kept}"
     if is_sleep(step):
         return time.strftime("until %Y-%m-%d %H:%M:%S", time.localtime(step.result))
     return printable(json.dumps(hidden(step.result, names), ensure_ascii=False))

@@ -33,6 +33,7 @@ def create(
         default=DEFAULT_SCOPES,
     ),
     requests_per_minute: int | None = option("N", "Rate limit, instead of the server's.", min=1),
+    tools: str | None = option("LIST", "Only call these tools, and do nothing else: quote,order."),
     session: Session,
 ) -> None:
     """Create an API key and print its secret, which is not shown again.
@@ -46,6 +47,7 @@ def create(
         "tenant": tenant,
         "scopes": scope,
         "requests_per_minute": requests_per_minute,
+        "tools": None if tools is None else [one.strip() for one in tools.split(",")],
     }
     new_key(name, **wanted)  # refuses what is wrong before there is a queue
     with session.opened("keys", create=True) as (app, run):
@@ -54,7 +56,7 @@ def create(
         print_json({**fields_of(key), "secret": secret.reveal()})
         return
     say(secret.reveal())
-    note(f"key {key.id} of tenant {printable(tenant)}: {_scopes(key)}")
+    note(f"key {key.id} of tenant {printable(tenant)}: {_scopes(key)}{_tools(key)}")
     note("save the secret now: it is not stored and cannot be shown again")
 
 
@@ -87,6 +89,10 @@ def _scopes(key: ApiKey) -> str:
     return ", ".join(scope for scope in KeyScope if scope in key.scopes)
 
 
+def _tools(key: ApiKey) -> str:
+    return "" if key.tools is None else f"; only the tools {', '.join(sorted(key.tools))}"
+
+
 def _print_keys(keys: Sequence[ApiKey]) -> None:
     rows = [
         {
@@ -94,6 +100,7 @@ def _print_keys(keys: Sequence[ApiKey]) -> None:
             "name": printable(key.name),
             "tenant": printable(key.tenant),
             "scopes": _scopes(key),
+            "tools": "all" if key.tools is None else ", ".join(sorted(key.tools)),
             "per minute": "-"
             if key.requests_per_minute is None
             else f"{key.requests_per_minute:,}",
@@ -103,6 +110,9 @@ def _print_keys(keys: Sequence[ApiKey]) -> None:
         }
         for key in keys
     ]
+    if all(key.tools is None for key in keys):
+        for row in rows:
+            del row["tools"]
     styles = {"state": {"revoked": "bold red"}.get}
     right = ["per minute", "age", "used"]
-    print_table(rows, Looks(right, fold=["tenant", "scopes"], cut=["name"], styles=styles))
+    print_table(rows, Looks(right, fold=["tenant", "scopes", "tools"], cut=["name"], styles=styles))

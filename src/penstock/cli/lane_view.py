@@ -26,6 +26,8 @@ def in_words(lane: LaneInfo) -> str:
     rate = f"one start every {lane.spacing:.3g} s" if lane.spacing else "no rate limit"
     day = "" if lane.per_day is None else f", {lane.per_day:,} a day"
     by = f"overridden: {_by_hand(lane)}" if lane.limits else "as configured"
+    if lane.learnt and "max_parallel" not in (lane.limits.given() if lane.limits else {}):
+        by += f"; parallel as learnt: {lane.learnt.why}"
     return f"{rate}, {lane.max_parallel:,} in parallel{day} ({by})"
 
 
@@ -37,17 +39,21 @@ def _by_hand(lane: LaneInfo) -> str:
 def print_lanes(lanes: Sequence[LaneInfo]) -> None:
     """Print a table of lanes; empty columns are left out."""
     parents, by_hand = any(lane.parent for lane in lanes), any(lane.limits for lane in lanes)
+    learns = any(lane.learnt for lane in lanes)
+    usual = any(lane.usual_tokens for lane in lanes)
     rows = [
         {
             "lane": printable(lane.name),
             **({"parent": printable(lane.parent or "-")} if parents else {}),
             "in use": f"{lane.in_flight} of {lane.max_parallel}",
+            **({"learnt": _learnt(lane)} if learns else {}),
             "starts/s": _starts(lane),
             "waiting": f"{lane.waiting:,}",
             "breaker": _breaker(lane),
             "blocked": _blocked(lane) if lane.blocked_why else "-",
             "today": _today(lane),
             **({"overrides": _by_hand(lane)} if by_hand else {}),
+            **({"usual tokens": _usual(lane)} if usual else {}),
         }
         for lane in lanes
     ]
@@ -55,7 +61,25 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
         ["in use", "starts/s", "waiting", "today"],
         {"breaker": _style, "blocked": _style},
     )
-    print_table(rows, Looks(right, fold=["lane", "overrides"], styles=styles))
+    fold = ["lane", "learnt", "overrides", "usual tokens"]
+    print_table(rows, Looks(right, fold=fold, styles=styles))
+
+
+def _learnt(lane: LaneInfo) -> str:
+    """Format what `max_parallel` has become, why, and how long ago."""
+    if lane.learnt is None:
+        return "-"
+    known = lane.learnt
+    told = "" if known.told is None else f"; {known.told:,} left by the provider"
+    if not known.since:
+        return f"{known.max_parallel:,}: {known.why}{told}"
+    ago = duration(time.time() - known.since)
+    return f"{known.max_parallel:,} for {ago}: {known.why}{told}"
+
+
+def _usual(lane: LaneInfo) -> str:
+    kinds = (lane.usual_tokens or {}).items()
+    return ", ".join(f"{printable(kind or '-')} {tokens:,}" for kind, tokens in kinds) or "-"
 
 
 def _starts(lane: LaneInfo) -> str:

@@ -40,7 +40,8 @@ def lanes(
 
     Without a command it lists the lanes in use: requests in flight and the maximum, the current
     rate in starts per second, waiting jobs, the state of the breaker, what blocks the lane and
-    until when, the starts of the current day (UTC), and overridden limits.
+    until when, the starts of the current day (UTC), learnt limits and since when they hold,
+    overridden limits, and the tokens that requests reserve, by kind, if they do not say how many.
     """
     hand_down(ctx, queue=queue, config=config, as_json=as_json)
     if ctx.invoked_subcommand is None:
@@ -76,7 +77,10 @@ def resume(*, names: NamesArgument, session: Session) -> None:
 
 @group.command("reset")
 def reset(*, names: NamesArgument, session: Session) -> None:
-    """Resume lanes, close their breakers, and clear throttling and daily counters."""
+    """Resume lanes, close their breakers, and clear all that happened in them.
+
+    That is throttling, daily counters, used amounts and learnt limits.
+    """
     _control("reset", "reset", names, session)
 
 

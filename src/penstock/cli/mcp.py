@@ -9,21 +9,39 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from penstock.cli.options import AppArgument, ConfigOption, QueueOption, flag, option
+from penstock.cli.options import (
+    AppArgument,
+    ConfigOption,
+    QueueOption,
+    ToolsOption,
+    families_of,
+    flag,
+    option,
+)
 from penstock.cli.output import note, plural, print_json, printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.app import Penstock
     from penstock.mcp.stdio import Pipes
+    from penstock.wiring.services import Service
 
 SQLITE = "sqlite:///"
+SERVICES: dict[str, Service] = {
+    "documents": "research",  # whose pages they read
+    "research": "research",
+    "answers": "answers",
+}
+"""What the tools of a family need."""
 
 
 def run_mcp(
     target: AppArgument = None,
     tenant: str = option("T", "Tenant whose tasks and documents are used.", default="default"),
+    tools: ToolsOption = None,
     no_workers: bool = flag("--no-workers", "Run no jobs; leave them to other processes."),
     show_config: bool = flag(
         "--print-config", "Print the configuration for an MCP client, and exit."
@@ -35,9 +53,9 @@ def run_mcp(
 ) -> None:
     """Serve MCP tools on standard input and output, with workers in the same process.
 
-    The tools cover research tasks, answers, document search and ingestion. An MCP client, such as
-    an editor or an assistant, starts this command; --print-config prints the configuration to paste
-    into the client.
+    The tools are those of the app (`@app.tool`), and those for research tasks, answers, document
+    search and ingestion; --tools says which. An MCP client, such as an editor or an assistant,
+    starts this command; --print-config prints the configuration to paste into the client.
 
     Stops at the end of input or on SIGTERM: pending requests are answered and running jobs
     finish within the grace period. What remains stays in the queue for the next start or another
@@ -52,19 +70,24 @@ def run_mcp(
     need_extra("MCP", "mcp", "penstock.mcp.stdio")
     from penstock.mcp.stdio import Pipes
 
+    families = families_of(tools)
     if show_config:
         app = load_for_work(target, queue, config)
-        print_json(_client_config(app, target, tenant, config, no_workers=no_workers))
+        print_json(_client_config(app, target, tenant, config, tools, no_workers=no_workers))
         return
     pipes = Pipes()  # first of all: what the app's module prints is not for the client
-    app = load_for_work(target, queue, config).use("answers")
+    app = load_for_work(target, queue, config)
+    chosen = families or app.config.server.mcp_tools
+    app.use(*{SERVICES[family] for family in chosen if family in SERVICES})
     logging.getLogger("mcp").setLevel(logging.WARNING)
     with telemetry("penstock-mcp", app.config.logging, log_format, verbose=verbose):
-        code = asyncio.run(_serve(app, tenant, pipes, workers=not no_workers))
+        code = asyncio.run(_serve(app, tenant, pipes, chosen, workers=not no_workers))
     raise typer.Exit(code)
 
 
-async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> int:
+async def _serve(
+    app: Penstock, tenant: str, pipes: Pipes, families: Sequence[str], *, workers: bool
+) -> int:
     """Serve until the input ends or told to stop; returns the exit code."""
     import asyncio
 
@@ -78,10 +101,11 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
 
     signals, stopping = Signals(), Stopping()
     caller = Caller(tenant, EVERYTHING)
+    service = McpServices(app, lambda request: caller, stopping)
+    server = PenstockMCP(service, families=families)
     async with app:
         orchestrator = await start_workers(app) if workers else None
         _announce(app, tenant, workers=workers)
-        server = PenstockMCP(McpServices(app, lambda request: caller, stopping))
         serving = asyncio.create_task(Stdio(server, stopping, pipes).serve())
         await signals.wait_or(serving, orchestrator.dispatcher_task if orchestrator else None)
         stopping.begin()
@@ -107,7 +131,13 @@ def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
 
 
 def _client_config(
-    app: Penstock, target: str | None, tenant: str, config: str | None, *, no_workers: bool
+    app: Penstock,
+    target: str | None,
+    tenant: str,
+    config: str | None,
+    tools: str | None,
+    *,
+    no_workers: bool,
 ) -> dict[str, Any]:
     """Build the configuration for a client. Clients start the command in another directory, so
     every path is absolute."""
@@ -127,6 +157,8 @@ def _client_config(
         arguments += ["--config", str(settings.absolute())]
     if tenant != "default":
         arguments += ["--tenant", tenant]
+    if tools is not None:
+        arguments += ["--tools", tools]
     if no_workers:
         arguments.append("--no-workers")
     command = Path(sys.executable).with_name("penstock")

@@ -29,9 +29,9 @@ def option(metavar: str, about: str, *names: str, default: Any = None, **setting
     return typer.Option(default, *names, metavar=metavar, help=about, **settings)
 
 
-def flag(name: str, about: str) -> Any:
-    """Declare an option without a value, off by default."""
-    return typer.Option(False, name, help=about)
+def flag(name: str, about: str, *, hidden: bool = False) -> Any:
+    """Declare an option without a value, off by default. A `hidden` one is not for people."""
+    return typer.Option(False, name, help=about, hidden=hidden)
 
 
 AppArgument = Annotated[
@@ -64,6 +64,21 @@ TenantOption = Annotated[
 ]
 
 
+def families_of(tools: str | None) -> tuple[str, ...] | None:
+    """The value of --tools; UsageError for what there is not."""
+    if tools is None:
+        return None
+    from penstock.errors import ConfigError
+    from penstock.model.server import check_families
+
+    families = tuple(name.strip() for name in tools.split(",") if name.strip())
+    try:
+        check_families(families)
+    except ConfigError as error:
+        raise UsageError(f"--tools: {error}") from None
+    return families
+
+
 def _owner_option(what: str) -> Any:
     return typer.Option("--tenant", metavar="T", help=f"Tenant that owns the {what}.")
 
@@ -90,6 +105,14 @@ ThousandOption = Annotated[
 ]
 BeforeOption = Annotated[
     str | None, typer.Option("--before", metavar="ID", help="Next page: entries older than this.")
+]
+ToolsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tools",
+        metavar="LIST",
+        help="MCP tools to offer: own (those of the app), documents, research, answers. [all]",
+    ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

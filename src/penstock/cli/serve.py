@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.options import AppArgument, flag, given, option
+from penstock.cli.options import AppArgument, ToolsOption, families_of, flag, given, option
 from penstock.cli.output import plural, printable
 from penstock.cli.session import Session
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
@@ -26,6 +26,7 @@ def run_server(
     target: AppArgument = None,
     host: str | None = option("ADDRESS", "Address to listen on. [127.0.0.1]"),
     port: int | None = option("N", "Port; 0 picks a free one. [8321]", min=0, max=65535),
+    tools: ToolsOption = None,
     no_workers: bool = flag("--no-workers", "Run no jobs; leave them to other processes."),
     allow_anonymous: bool = flag(
         "--allow-anonymous", "Accept requests without a key from every user of this machine."
@@ -47,13 +48,17 @@ def run_server(
     import asyncio
     import logging
 
+    from penstock.api.tool_names import check_names
     from penstock.cli.load_app import load_for_work, need_extra
 
     need_extra("the server", "server", "penstock.server.run")
     app = load_for_work(target, session.queue, session.config).use("answers", "keys")
     pass_on_uploads(app)
-    settings = given(host=host, port=port, allow_anonymous=allow_anonymous or None)
+    settings = given(
+        host=host, port=port, allow_anonymous=allow_anonymous or None, mcp_tools=families_of(tools)
+    )
     server = replace(app.config.server, **settings)
+    check_names(app, server.mcp_tools)
     for library in ("uvicorn", "mcp"):
         logging.getLogger(library).setLevel(logging.WARNING)
     with telemetry("penstock-server", app.config.logging, log_format, verbose=verbose):

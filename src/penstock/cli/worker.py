@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -37,6 +38,13 @@ def run_worker(
     kinds: list[str] | None = option("PATTERN", "Only these kinds: 'ingest.*,fetch'; repeatable."),
     max_workers: int | None = option("N", "Maximum number of concurrent jobs.", min=1),
     grace: float | None = option("S", "Grace period in seconds for running jobs at a stop.", min=0),
+    processes: int | None = option(
+        "N", "Run so many of these processes, and start another for each that dies.", min=1, max=256
+    ),
+    reload: bool = flag(
+        "--reload", "Restart when a Python file below the current folder changes; for development."
+    ),
+    supervised: bool = flag("--supervised", "Stop when the standard input ends.", hidden=True),
     log_format: LogFormatOption = None,
     verbose: VerboseOption = False,
     session: Session,
@@ -49,8 +57,21 @@ def run_worker(
     Stops on SIGTERM or Ctrl-C, or with --drain when no jobs remain. On a signal, running jobs
     get the grace period to finish; jobs that are still running then return to the queue without
     losing an attempt. A second signal skips the grace period.
+
+    With --processes, a process that dies is replaced after a second, and after twice as long each
+    time it dies again, up to 30 s; one that has no app to run ends all.
     """
     import asyncio
+
+    if (processes is not None or reload) and not supervised:
+        from penstock.cli.supervisor import supervise
+
+        some = supervise(session, sys.argv[1:], processes or 1, reload=reload)
+        raise typer.Exit(asyncio.run(some))
+    if supervised:
+        from penstock.cli.supervisor import end_with_supervisor
+
+        end_with_supervisor()
 
     from penstock.cli.load_app import load_for_work
 

@@ -58,7 +58,9 @@ def load(
         own_lanes["browser"] = {"max_parallel": config.browser.tabs, **own_lanes.get("browser", {})}
         sources.setdefault("lanes.browser.max_parallel", sources["browser"])
     resolve({**own_lanes, **(lanes or {})}, environment, sources)
-    engine = replace(config.engine, outbound=config.outbound, logging=config.logging)
+    engine = replace(
+        config.engine, outbound=config.outbound, logging=config.logging, prices=config.prices
+    )
     names = config.names and config.names.beside(path.parent)
     return replace(config, engine=engine, names=names, lanes=own_lanes, sources=sources)
 

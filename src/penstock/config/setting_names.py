@@ -83,7 +83,9 @@ def unknown_argument(key: str) -> ConfigError:
 def check_variables(environment: Mapping[str, str]) -> None:
     """Raise ConfigError for a variable that is almost the name of a setting. Others may start with
     PENSTOCK_ too: keys that the config names, and what Kubernetes sets for a service."""
-    known = [name.removeprefix("PENSTOCK_") for name in (*VARIABLES, "PENSTOCK_CONFIG")]
+    known = [
+        name.removeprefix("PENSTOCK_") for name in (*VARIABLES, "PENSTOCK_CONFIG", "PENSTOCK_APP")
+    ]
     for variable in environment:
         name = variable.removeprefix("PENSTOCK_")
         if name == variable or name in known:

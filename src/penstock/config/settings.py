@@ -15,6 +15,7 @@ from penstock.model.intake import IntakeConfig
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import LlmConfig
 from penstock.model.name_masking import NamesConfig
+from penstock.model.prices import PriceConfig, check_prices
 from penstock.model.providers import (
     ProviderConfig,
     check_provider,
@@ -62,6 +63,8 @@ class Config:
     intake: IntakeConfig = setting(IntakeConfig)
     lanes: Mapping[str, Mapping[str, Any]] = setting(dict)
     """Configured lanes; missing keys use the defaults."""
+    prices: Mapping[str, Mapping[str, PriceConfig]] = setting(dict)
+    """Prices of a million tokens, by model or lane, and by the first day of each price."""
     tenant_weights: Mapping[str, float] = setting(dict)
     """Tenant -> its share of turns, relative to a tenant of weight 1."""
     sources: Mapping[str, str] = setting(dict, read=False)
@@ -75,6 +78,7 @@ class Config:
                 )
         for name, provider in self.providers.items():
             check_provider(name, provider)
+        check_prices(self.prices)
         known = provider_names(self.providers, self.browser)
         check_search_providers(self.research.search_providers, known)
 

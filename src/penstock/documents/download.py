@@ -59,7 +59,9 @@ async def bring(
 
     with tools.blaming_blobs():
         try:
-            async with ctx.fetch(url, most=most, lane_of=lane_of, before=before) as fetched:
+            async with ctx.fetch(
+                url, most=most, lane_of=lane_of, before=before, record="document"
+            ) as fetched:
                 _check_type(fetched)
                 stored = await tools.blobs.put(_noted(ctx, fetched.parts), most=most)
         except PenstockError as error:

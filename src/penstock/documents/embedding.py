@@ -8,6 +8,7 @@ without it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
@@ -40,7 +41,7 @@ class Embedding:
         """The previous embedder, for queries while its model serves."""
         self._asked: set[asyncio.Task[bytes]] = set()
         """Queries in progress, including those whose search has continued without them."""
-        self._company = EmbedBatches(lambda ctx, texts: self._served(ctx.http.post).embed(texts))
+        self._company = EmbedBatches(self._send)
 
     @property
     def model(self) -> str:
@@ -56,6 +57,9 @@ class Embedding:
         if self._offline is not None:
             return nullcontext(self._offline.embed)
         return self._company.member(ctx)
+
+    async def _send(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
+        return await self._served(partial(ctx.http.post, record="vectors")).embed(texts)
 
     async def question(self, model: str, tenant: str, text: str) -> bytes:
         """Embed a query with the serving model, which may be the previous one. Raises a

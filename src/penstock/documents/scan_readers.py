@@ -72,8 +72,9 @@ class ModelReader:
 
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
         """Read a page. The image stays in memory, from the child that renders it to the request."""
+        post = partial(ctx.http.post, record="page text")
         png = await parser_for(ctx, self.pool).picture(path, page)
-        return clean(await self._model.read(png, ctx.http.post, self._most)).strip()
+        return clean(await self._model.read(png, post, self._most)).strip()
 
 
 def parser_for(ctx: JobContext, pool: ParserPool) -> Parsing:

@@ -45,7 +45,10 @@ class Arguments:
                 self._parameters.append(parameter)
         self.required = {p.name for p in self._parameters if p.default is inspect.Parameter.empty}
         """Names of what a payload must have."""
-        self._names = {p.name for p in self._parameters}
+        self.names = {p.name for p in self._parameters}
+        self._by_place = [
+            p.name for p in self._parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        ]
         self._typed = any(p.annotation is not inspect.Parameter.empty for p in self._parameters)
         self._validate: Callable[[str], dict[str, Any]] | None = None
 
@@ -70,6 +73,16 @@ class Arguments:
         except (NameError, AttributeError):
             return Any
 
+    def named(self, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """The payload of a call without the context: what is given by place gets its name."""
+        if len(given) > len(self._by_place):
+            most = len(self._by_place)
+            self._refuse([f"{len(given)} arguments were given by place, and it has {most}"])
+        payload = dict(zip(self._by_place, given, strict=False))
+        if twice := sorted(payload.keys() & named.keys()):
+            self._refuse([f"{name} was given twice" for name in twice])
+        return payload | named
+
     def prepare(self) -> None:
         """Build what checking needs now, and not with the first job."""
         if self._typed and self._validate is None:
@@ -85,7 +98,7 @@ class Arguments:
         if not self._typed:
             arguments: dict[str, Any] = {} if payload == "{}" else json.loads(payload)
             if not self.required <= arguments.keys() or not (
-                self._open or arguments.keys() <= self._names
+                self._open or arguments.keys() <= self.names
             ):
                 self._refuse_names(arguments)
             return arguments
@@ -95,7 +108,7 @@ class Arguments:
 
     def _refuse_names(self, arguments: dict[str, Any]) -> None:
         missing = sorted(self.required - arguments.keys())
-        unknown = sorted(arguments.keys() - self._names)
+        unknown = sorted(arguments.keys() - self.names)
         problems = [f"{name} is missing" for name in missing]
         problems += [self._not_an_argument(name) for name in unknown]
         self._refuse(problems)
@@ -109,7 +122,14 @@ class Arguments:
         signature = f"{self._kind}({', '.join(map(str, self._parameters))})"
         raise ValidationError(f"payload does not fit {signature}: {'; '.join(problems)}")
 
-    def _build(self) -> Callable[[str], dict[str, Any]]:
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of a payload, with the defaults of the signature."""
+        from penstock.engine.tools import argument_schema
+
+        return argument_schema(self._adapter(), self._parameters)
+
+    def _adapter(self) -> Any:
+        """What pydantic checks a payload with."""
         # Imported here: pydantic takes 0.2 s to load, and `penstock --help` needs none of it.
         from typing import NotRequired
 
@@ -127,7 +147,12 @@ class Arguments:
         payload_type.__pydantic_config__ = pydantic.ConfigDict(
             extra="allow" if self._open else "forbid", arbitrary_types_allowed=True
         )
-        adapter: pydantic.TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(payload_type)
+        return pydantic.TypeAdapter(payload_type)
+
+    def _build(self) -> Callable[[str], dict[str, Any]]:
+        import pydantic
+
+        adapter: pydantic.TypeAdapter[dict[str, Any]] = self._adapter()
 
         def validate(payload: str) -> dict[str, Any]:
             try:

@@ -14,6 +14,7 @@ from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
+from penstock.engine.lane_times import LaneTimes
 from penstock.engine.listeners import CancelListener, ReadyListener
 from penstock.engine.loop_monitor import LoopLag, LoopWatch
 from penstock.engine.membership import Membership
@@ -82,7 +83,7 @@ def assemble(
     claims = Claims(settings.internal_queue, settler, events, queue.now)
     running = Running(events)
     reports = LaneReports()
-    endings = Endings(running, settler, reports, handlers, settings)
+    endings = Endings(running, settler, reports, handlers, settings, LaneTimes(queue.lane_config))
     watchdog = Watchdog(running, endings, queue.now)
     health, lag = QueueHealth(), LoopLag()
     loop_watch = LoopWatch(lag, running, events, queue.now)
@@ -132,7 +133,7 @@ def assemble(
     pause = settings.upkeep_seconds
     background = [
         ReadyListener(queue, claims, requests),
-        CancelListener(queue, settings.poll_seconds, membership, claims, running, watchdog),
+        CancelListener(queue, settings.poll_seconds, events, membership, claims, running, watchdog),
         Repeated("upkeep", membership.upkeep, pause),
         # Apart from the upkeep: a probe may hang for its whole time-out.
         Repeated("probe", membership.probe_troubled, pause),

@@ -126,8 +126,6 @@ class Claims:
         """Jobs here that hold a permit: about to start, or running."""
         self.dropped: set[int] = set()
         """Jobs (by seq) claimed ahead that have been cancelled since."""
-        self.look_for_cancels: Callable[[], None] = lambda: None
-        """Have `dropped` brought up to date."""
         self.open = True
         """Whether more may be claimed."""
         self.likely = self.likely_in_lanes = True
@@ -154,7 +152,7 @@ class Claims:
             if lease.seq in self.dropped:
                 # A cancel of before this claim was taken back by a failover; one since is found.
                 self.dropped.discard(lease.seq)
-                self.look_for_cancels()
+                self._events.doubted.set()
             if lease.crashes:
                 self.crashed.add(lease.ref)
             # Closed while the trip was under way, or no room after all.

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any, Generic, Unpack, cast
 from typing_extensions import TypeVar
 
 from penstock import runtime
+from penstock.aio import call_on, on_loop
 from penstock.engine.enqueuer import EnqueueOptions, Enqueuer, ahead
 from penstock.engine.handlers import Handlers
 from penstock.engine.job_logger import JobLogger
-from penstock.engine.parking import Parking
+from penstock.engine.parking import HasId, Parking
 from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
 from penstock.engine.run import Run
@@ -195,7 +196,7 @@ class JobContext(Generic[State]):
     def fetch(self) -> JobFetch:
         """`async with ctx.fetch(url, most=...) as fetched: ...` for untrusted URLs: only public
         addresses are reached, on every hop."""
-        return self._services.requests.fetch(self._run)
+        return self._services.requests.fetch(self._run, lambda: self.receipts)
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""
@@ -211,7 +212,9 @@ class JobContext(Generic[State]):
         """Report progress from 0 to 1. Stored up to four times a second."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress is a fraction from 0 to 1, not {fraction!r}")
-        self._note(float(fraction), storable(message)[:1000])
+        services, message = self._services, storable(message)[:1000]
+        # At once: a handler may return right after.
+        call_on(services.loop, services.settler.note, self._run, float(fraction), message)
         return _NOTED
 
     @property
@@ -219,23 +222,8 @@ class JobContext(Generic[State]):
         """`ctx.log("%d pages", n)`, `ctx.log.warning(...)`: log lines stored with the job. At
         most 64 KiB per job; then the oldest lines are dropped."""
         if self._log is None:
-            self._log = JobLogger(self._run, lambda line: self._note(None, "", line))
+            self._log = JobLogger(self._run, self._services.settler)
         return self._log
-
-    def _note(self, fraction: float | None, message: str, line: str = "") -> None:
-        services = self._services
-        if self._on_loop():  # at once: a handler may return right after
-            services.settler.note(self._run, fraction, message, line)
-        else:
-            note = services.settler.note
-            services.loop.call_soon_threadsafe(note, self._run, fraction, message, line)
-
-    def _on_loop(self) -> bool:
-        """Whether this is called from the event loop, and not from a thread."""
-        try:
-            return asyncio.get_running_loop() is self._services.loop
-        except RuntimeError:
-            return False
 
     def step(
         self,
@@ -272,7 +260,7 @@ class JobContext(Generic[State]):
 
         services, run, steps = self._services, self._run, self._run_steps()
         call = steps.begin(name, function, args, lane, retries, timeout, strict, transaction)
-        if self._on_loop():
+        if on_loop(services.loop):
             return steps.under_way(steps.run(call, partial(invoke_here, call)))
         return run_in_thread(
             call, run, services.loop, lambda invoke: steps.under_way(steps.run(call, invoke))
@@ -312,9 +300,20 @@ class JobContext(Generic[State]):
         length = None if timeout is None else seconds_of("the timeout of a wait", timeout)
         return self._here(waits.wait_for(waits.begin_wait_for(name), name, length))
 
+    def ask(self, message: str, schema: Any, *, timeout: float | timedelta | None = None) -> Any:
+        """`await ctx.ask("Deliver on Sunday?", Delivery, timeout=86_400)`: ask a person, and wait
+        as `wait_for` does. The answer is a `Delivery`, a model or dataclass of plain fields; None
+        after `timeout` seconds, or if whoever was asked declines. In a sync handler without
+        `await`."""
+        from penstock.engine.asks import asking_of
+
+        asking = asking_of(message, schema)
+        ask = asking.ask if on_loop(self._services.loop) else asking.ask_in_thread
+        return ask(self, timeout)
+
     def _here(self, wait: Coroutine[Any, Any, Any]) -> Any:
         wait = self._run_steps().under_way(wait)
-        return wait if self._on_loop() else self._from_thread(wait)
+        return wait if on_loop(self._services.loop) else self._from_thread(wait)
 
     def _from_thread(self, wait: Coroutine[Any, Any, T]) -> T:
         from penstock.engine.step_call import wait_for
@@ -335,7 +334,7 @@ class JobContext(Generic[State]):
 
             services, run = self._services, self._run
             handler = services.handlers[run.lease.kind]
-            self._steps = RunSteps(run, handler, services.recording.recorder, lambda: self.lanes)
+            self._steps = RunSteps(run, handler, services.recording.recorder, services.requests)
         return self._steps
 
     @property
@@ -429,9 +428,10 @@ class JobContext(Generic[State]):
         self._children[kind, payload] += 1
         return child_id(self._run.lease.id, kind, payload, self._children[kind, payload])
 
-    def finished(self, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
-        """`async for job in ctx.finished(children): ...`: these jobs as they end, each once,
-        completed, failed or cancelled. JobNotFound if one is deleted meanwhile.
+    def finished(self, jobs: Iterable[Job | HasId]) -> AsyncGenerator[Job, None]:
+        """`async for job in ctx.finished(children): ...`: these jobs (or those that a `JobRef`
+        stands for) as they end, each once, completed, failed or cancelled. JobNotFound if one is
+        deleted meanwhile.
 
         While it waits this job keeps its lease, its deadline and the slot in its lane, but not
         its worker: another job runs in its place, and it needs one again to go on. When the

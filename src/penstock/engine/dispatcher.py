@@ -126,6 +126,8 @@ class Dispatcher(Service):
     async def _trip(self, load: Load, want: Want | None) -> Exchange:
         begun = runtime.monotonic()
         try:
+            if load.charges:  # before the runs that have used it are over
+                await self.queue.charge(load.charges)
             exchange = await self.membership.member.exchange(
                 [settlement for settlement, _ in load.settlements],
                 load.progress,
@@ -138,6 +140,12 @@ class Dispatcher(Service):
             raise
         self.health.trips += 1
         self.health.trip_seconds += runtime.monotonic() - begun
+        if any(lease.reserved for lease in exchange.leases):
+            from penstock.engine.charges import Charges, started  # few lanes count amounts
+
+            prices = self.settings.prices
+            charges = Charges(self.queue, prices, self.settler)
+            await charges.reserve(started(exchange.leases, prices))
         return exchange
 
     async def _after(

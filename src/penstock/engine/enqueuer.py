@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 from penstock.engine.handlers import Handlers, check_kind, check_limits
 from penstock.engine.spans import sending
 from penstock.errors import ValidationError
-from penstock.model.ids import new_ids
+from penstock.model.ids import is_id, new_ids
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Job, Priority, PriorityName
 from penstock.model.payload import encode_payload, plain_payload
 from penstock.ports.queue import (
@@ -60,8 +60,9 @@ class EnqueueOptions(TypedDict, total=False):
     replace: Literal["finished"] | None
     """A key whose job failed or was cancelled starts a new job."""
     conn: Any
-    """On PostgreSQL: an asyncpg connection to the queue's database with a transaction open. The job
-    is stored if that is committed, and gone if it is not."""
+    """A connection of yours to the queue's database, with a transaction open: of asyncpg, psycopg,
+    SQLAlchemy or Django; for a SQLite file of sqlite3, aiosqlite, SQLAlchemy or Django. The job is
+    stored if that is committed, and gone if it is not. Not on Redis."""
 
 
 class Enqueuer:
@@ -83,6 +84,8 @@ class Enqueuer:
         **options: Any,
     ) -> Job:
         """Store one job, or find the one that has this key (or id)."""
+        if job_id is not None and not is_id(job_id):
+            raise ValidationError(f"job_id is 32 hex digits in small letters, not {job_id!r:.60}")
         keys = None if key is None else [key]
         ids = None if job_id is None else [job_id]
         return (await self.enqueue_many(kind, [payload], keys=keys, ids=ids, **options))[0]

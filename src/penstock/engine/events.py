@@ -18,6 +18,8 @@ class EngineEvents:
         """For a stop: a run has ended, or has given up its worker."""
         self.vacant = asyncio.Event()
         """For the workers: a job has given up its worker, and another is to take its place."""
+        self.doubted = asyncio.Event()
+        """For the listener for cancels: a job that was said to be cancelled has been claimed."""
         self.lapsed = asyncio.Event()
         """For the membership: others have taken over what this process held."""
         self.status = runtime.thread_event()

@@ -7,6 +7,9 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from penstock import runtime
+from penstock.engine.charges import payer_of, start_name
+from penstock.engine.lane_times import ELSEWHERE, Heard
 from penstock.engine.parking import Parking
 from penstock.engine.permit_queue import PermitHolder, Turn
 from penstock.engine.permits import HeldPermit, PermitBroker
@@ -16,6 +19,7 @@ from penstock.model.amounts import Amounts
 from penstock.model.ids import new_ref
 from penstock.ports.bill import Bill
 from penstock.ports.lanes import News, Permit, Report, Returned
+from penstock.ports.ledger import Payer
 
 
 class JobLanes(PermitHolder):
@@ -29,7 +33,11 @@ class JobLanes(PermitHolder):
         self._parking = parking
         self.reports = broker.reports
         self.number, self.token, self.id = run.lease.seq, run.lease.token, run.lease.id
-        self.slot_lane, self.limit = run.lease.lane, run.limit
+        self.slot_lane, self.limit, self.kind = run.lease.lane, run.limit, run.lease.kind
+
+    @property
+    def payer(self) -> Payer:
+        return payer_of(self._run.lease)
 
     def leave(self) -> None:
         """Give back the slot in the job's own lane before the job ends, because what is left to do
@@ -37,12 +45,17 @@ class JobLanes(PermitHolder):
         run = self._run
         run.lent_slot = False
         if run.in_lane:
-            self._return_slot(Report(News.SUCCESS) if run.answered else None)
+            report = None
+            if run.answered:
+                took, bill = run.heard or (max(0.0, run.member.now() - run.started_at), None)
+                report = self._broker.times.told(Report(News.SUCCESS), run.lane, took, bill)
+            self._return_slot(report)
             run.answered = False
 
     def counts(self, name: str) -> bool:
-        """Whether amounts are configured of the lane or its parent."""
-        return self._broker.counts(name)
+        """Whether the lane, or its parent, makes something of what an answer says of its use, or
+        of what is left."""
+        return self._broker.counts(name) or self._broker.times.learns(name)
 
     @asynccontextmanager
     async def request(
@@ -52,11 +65,13 @@ class JobLanes(PermitHolder):
         with, unless the lane counts an amount that was not reserved then."""
         run = self._run
         own = name == run.lease.lane and run.in_lane and not (run.permit_used or run.slot_used)
-        if bill is not None and bill.amount is not None and not any(run.lease.reserved or ()):
+        told = any(run.lease.reserved or ()) and not run.lease.usual
+        if bill is not None and bill.amount is not None and not told:
             own = own and not self._broker.counts(name)
         if own and run.member.now() <= run.lease.void_at:
             run.permit_used = run.slot_used = True
             run.requests += 1
+            begun = runtime.monotonic()
             try:
                 yield
                 run.answered = True
@@ -68,10 +83,14 @@ class JobLanes(PermitHolder):
                 report = Report(
                     News.RATE_LIMITED, error.retry_after, name, resets_after=error.resets_after
                 )
-                self._broker.tell(run, report)
+                took = runtime.monotonic() - begun
+                self._broker.tell(run, self._broker.times.told(report, name, took, bill))
                 self.reports.note(error, report)
+                run.heard = ELSEWHERE
                 raise
             finally:
+                if run.heard is None and self._broker.times.learns(name):
+                    run.heard = Heard(runtime.monotonic() - begun, bill)
                 run.requests -= 1
                 self.free_slot()
                 if bill is not None and bill.spent is not None:
@@ -87,19 +106,25 @@ class JobLanes(PermitHolder):
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         cost: float | None = None,
+        model: str | None = None,
     ) -> None:
         """What this run has really used of the amount that the job reserved with its start. Say it
-        once; until then, and if it is never said, that is all of it."""
+        once; until then, and if it is never said, that is all of it. `model` is what was asked, for
+        the ledger, which hears of it also where the job has no lane, or one that counts nothing."""
         bill = Bill(self._run.lease.reserved)
-        bill.used(tokens, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
+        said = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        bill.used(tokens, **said, cost=cost, model=model)
         self._settle_start(bill)
 
     def _settle_start(self, bill: Bill) -> None:
         lease = self._run.lease
+        reserved = any(lease.reserved or ())
+        told = (start_name(lease), self.payer, lease.lane, lease.start_at, bill)
+        used = self._broker.charges.ended(*told, reserved=reserved)
         if lease.reserved is not None:
             nothing = Permit(lease.lane, new_ref(), lease.start_at)
             of = (lease.seq, lease.token, lease.id)
-            self._broker.give_back(Returned(nothing, None, *of, used=bill.spent, started=True))
+            self._broker.give_back(Returned(nothing, None, *of, used=used, started=True))
 
     @asynccontextmanager
     async def permit(
@@ -111,6 +136,7 @@ class JobLanes(PermitHolder):
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         cost: float | None = None,
+        model: str = "",
     ) -> AsyncIterator[HeldPermit]:
         """Hold the right to make one request in lane `name`, for the lane's timeout at most.
 
@@ -121,11 +147,12 @@ class JobLanes(PermitHolder):
 
         `tokens` and the like are what the request uses at most of what the lane counts: that much
         is reserved, until `permit.used(...)` says what it was. AmountTooLarge where that is more
-        than the lane ever has.
+        than the lane ever has. `model` is what is asked: the ledger tells of it, and its price is
+        looked up.
         """
-        bill = Bill()
+        bill = Bill(model=model)
         if (tokens, input_tokens, output_tokens, cost) != (None, None, None, None):
-            bill = Bill(Amounts.of(tokens, input_tokens, output_tokens, cost))
+            bill = Bill(Amounts.of(tokens, input_tokens, output_tokens, cost), model)
         async with self._permit(name, patience, bill) as permit:
             yield permit
 
@@ -138,6 +165,8 @@ class JobLanes(PermitHolder):
         if patience is not None:
             end = min(end, run.member.now() + max(0.0, patience))
         learns = name == run.lease.lane
+        if learns and run.heard is None:
+            run.heard = ELSEWHERE
         run.requests += 1
         try:
             async with self._broker.hold(name, self, end=end, bill=bill) as permit:

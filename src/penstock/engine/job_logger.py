@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 from typing import Any
 
+from penstock.aio import call_on
 from penstock.engine.run import Run
+from penstock.engine.settler import Settler
 from penstock.errors import describe
 from penstock.model.job_log import log_line
 from penstock.telemetry.logs import JOB_LOGGER
@@ -24,12 +25,12 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
     gets it, too: the last 64 KiB of a job, 2,000 characters of each line.
     """
 
-    def __init__(self, run: Run, keep: Callable[[str], None]) -> None:
+    def __init__(self, run: Run, settler: Settler) -> None:
         lease = run.lease
         about = {"job": lease.id, "kind": lease.kind, "attempt": lease.attempts}
         super().__init__(logging.getLogger(JOB_LOGGER), about)
         self._run = run
-        self._keep = keep
+        self._settler = settler
         self._last = 0.0
 
     def __call__(self, message: object, *args: object) -> None:
@@ -40,7 +41,9 @@ class JobLogger(logging.LoggerAdapter[logging.Logger]):
             self._last = max(self._run.member.now(), self._last + TICK)
             said = _said(level, msg, args, kwargs.get("exc_info"))
             name = logging.getLevelName(level).lower()
-            self._keep(log_line(self._last, self._run.lease.attempts, name, said))
+            line = log_line(self._last, self._run.lease.attempts, name, said)
+            loop = self._run.task.get_loop()
+            call_on(loop, self._settler.note, self._run, None, "", line)
         super().log(level, msg, *args, **kwargs)
 
 

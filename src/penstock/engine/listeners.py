@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass
 
 from penstock.engine.background import Service
 from penstock.engine.claims import Claims
+from penstock.engine.events import EngineEvents
 from penstock.engine.membership import Membership
 from penstock.engine.requests import Requests
 from penstock.engine.run import Interrupt
 from penstock.engine.running import Running
 from penstock.engine.watchdog import Watchdog
 from penstock.errors import QueueError
-from penstock.ports.queue import JobQueue, Topic
+from penstock.ports.queue import JobQueue, Topic, Wakeup
 
 log = logging.getLogger("penstock")
 
@@ -50,6 +52,7 @@ class CancelListener(Service):
 
     queue: JobQueue
     poll_seconds: float
+    events: EngineEvents
     membership: Membership
     claims: Claims
     running: Running
@@ -57,14 +60,21 @@ class CancelListener(Service):
 
     async def run(self) -> None:
         listener = self.queue.listen(Topic.CANCELLED)
-        self.claims.look_for_cancels = listener.ring
+        doubts = asyncio.create_task(self._pass_on_doubts(listener), name="penstock-doubts")
         try:
             while True:
                 # The time-out covers a wake-up that never came, to whatever runs by then.
                 if await listener.wait(self.poll_seconds) or self.running.runs:
                     await self._look()
         finally:
+            doubts.cancel()
             listener.close()
+
+    async def _pass_on_doubts(self, listener: Wakeup) -> None:
+        while True:
+            await self.events.doubted.wait()
+            self.events.doubted.clear()
+            listener.ring()
 
     async def _look(self) -> None:
         try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.engine.failure import described, formatted
 from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.lane_times import LaneTimes
 from penstock.engine.log_fields import of_lease
 from penstock.engine.retry import retry_delay
 from penstock.engine.run import Interrupt, Run
@@ -157,6 +158,7 @@ class Endings:
     reports: LaneReports
     handlers: Handlers
     settings: EngineConfig
+    times: LaneTimes
 
     def failed(self, run: Run, error: BaseException) -> Settlement:
         handler = self.handlers[run.lease.kind]
@@ -186,8 +188,16 @@ class Endings:
             run.slot_again = None
         if settlement is not None:
             settlement = self._with_answer(run, settlement)
+            if settlement.report is not None:
+                took = max(0.0, run.member.now() - run.started_at)
+                settlement = settlement._replace(report=self._timed(run, settlement.report, took))
             run.ended = settlement
             self.settler.add(settlement, run)
+
+    def _timed(self, run: Run, report: Report, took: float) -> Report:
+        """A run is a request, unless it has made one in its lane that says how long that took."""
+        took, bill = run.heard or (took, None)
+        return self.times.told(report, run.lane, took, bill)
 
     def _with_answer(self, run: Run, settlement: Settlement) -> Settlement:
         """Let the job's lane learn that a request was answered, however its handler ended."""

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from penstock.engine.claims import Claims
 from penstock.engine.run import Interrupt, Run, undisturbed
@@ -28,6 +29,13 @@ LATER_SECONDS = 5.0
 """One that would be too many is run again after this time; others go first meanwhile."""
 
 
+class HasId(Protocol):
+    """A reference to a job."""
+
+    @property
+    def id(self) -> str: ...
+
+
 @dataclass(eq=False)
 class Parking:
     """Takes runs off their workers, and brings them back."""
@@ -37,13 +45,14 @@ class Parking:
     watchdog: Watchdog
     waiters: JobWaiters
 
-    async def finished(self, run: Run, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
+    async def finished(self, run: Run, jobs: Iterable[Job | HasId]) -> AsyncGenerator[Job, None]:
         """See `JobContext.finished`."""
         asked = {job.id: job for job in jobs}
-        for job in asked.values():
-            if job.state.finished:
-                yield job
-        waiting = [job.id for job in asked.values() if not job.state.finished]
+        over = [job for job in asked.values() if isinstance(job, Job) and job.state.finished]
+        for job in over:
+            yield job
+        known = {job.id for job in over}
+        waiting = [job_id for job_id in asked if job_id not in known]
         while waiting:
             async with self.parked(run):
                 found = await self.waiters.wait_any(waiting, None)

@@ -12,6 +12,7 @@ from penstock.engine.requests import MOMENT
 from penstock.lanes.limits import AHEAD_SECONDS
 from penstock.model.amounts import Amounts
 from penstock.ports.lanes import RATE, Busy, Permit
+from penstock.ports.ledger import Payer
 
 FIRST_WIDTH = 32
 """How many are asked for at once where nothing is known of the lane yet."""
@@ -27,6 +28,8 @@ class PermitHolder:
     token = 0
     id = ""
     """With number and token, the lease of a job."""
+    kind = ""
+    """Of that job."""
     question = False
     """Somebody waits for what it asks: jobs leave it a slot, and it waits in a line of its own."""
     slot_lane = ""
@@ -35,6 +38,11 @@ class PermitHolder:
     """Seconds a request may take where its lane says nothing."""
     again = False
     """Its request was answered 429 a moment ago: the lane learns of that before it is asked."""
+
+    @property
+    def payer(self) -> Payer:
+        """On whose account it asks."""
+        return Payer("")
 
     def take_slot(self, lane: str) -> bool:
         """Use the slot that the asker holds already for a request in `lane`, if it is of use there
@@ -75,6 +83,7 @@ class Turn:
     """Why it has no permit yet."""
     amount: Amounts | None = None
     """What it reserves of what its lane counts."""
+    model: str = ""
 
     def wait(self, lane: str) -> None:
         if not self.waits and not self.answer.done():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from penstock import runtime
+from penstock.engine.charges import Charges, reservation
 from penstock.engine.claims import StartSlack
+from penstock.engine.lane_times import LaneTimes
 from penstock.engine.membership import Membership
 from penstock.engine.permit_queue import PermitHolder, PermitQueue, Turn
 from penstock.engine.requests import MOMENT
@@ -24,10 +26,12 @@ from penstock.errors import (
     Unavailable,
 )
 from penstock.lanes.reports import LaneReports, report_of
+from penstock.model.amounts import NOTHING
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
 from penstock.ports.bill import Bill
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
+from penstock.ports.ledger import Charge
 
 log = logging.getLogger("penstock")
 
@@ -53,11 +57,12 @@ class HeldPermit(Permit):
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         cost: float | None = None,
+        model: str | None = None,
     ) -> None:
         """What the request has really used of what its lane counts. Until then, and if it is never
-        said, that is what was reserved."""
+        said, that is what was reserved. `model` is what is asked, for the ledger."""
         tell = self._bill.used
-        tell(tokens, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost)
+        tell(tokens, input_tokens=input_tokens, output_tokens=output_tokens, cost=cost, model=model)
 
 
 class PermitBroker:
@@ -69,6 +74,7 @@ class PermitBroker:
         membership: Membership,
         settler: Settler,
         reports: LaneReports,
+        charges: Charges,
         lane_config: Callable[[str], LaneConfig],
         poll_seconds: float,
         slack: StartSlack,
@@ -76,7 +82,9 @@ class PermitBroker:
         self._membership = membership
         self._settler = settler
         self.reports = reports
+        self.charges = charges
         self._lane_config = lane_config
+        self.times = LaneTimes(lane_config)
         self._poll_seconds = poll_seconds
         self._slack = slack
         self._lines: dict[tuple[str, bool, bool], PermitQueue] = {}
@@ -136,7 +144,14 @@ class PermitBroker:
 
     def _unused(self, permit: Permit, turn: Turn) -> None:
         turn.leave_slot()
-        self._settler.give_back(_unused(permit, turn))
+        self._return_unused(permit, turn)
+
+    def _return_unused(self, permit: Permit, turn: Turn) -> None:
+        """It goes back, no request having been made with it."""
+        unused = turn.amount and turn.amount.nothing
+        self._settler.give_back(Returned(permit, None, 0, 0, used=unused))
+        if turn.amount and any(turn.amount):
+            self.charges.void(_reserved(permit, turn))
 
     @asynccontextmanager
     async def hold(
@@ -145,8 +160,10 @@ class PermitBroker:
         """A permit for as long as the block lasts, the lane's timeout at most. The lane learns how
         it ended, and what was used; a connection error or time-out inside becomes Unavailable."""
         bill = Bill() if bill is None else bill
-        bill.spent = None
-        turn = Turn(asker, end, amount=bill.amount)
+        bill.begin()
+        if bill.amount is not None:
+            bill.amount = self.charges.priced(bill.amount, bill.model, lane)
+        turn = Turn(asker, end, amount=bill.amount, model=bill.model)
         try:
             try:
                 if asker.again:
@@ -157,6 +174,7 @@ class PermitBroker:
                 if turn.waits:
                     asker.goes_on()
             report: Report | None = None
+            begun = runtime.monotonic()
             limits = [one for one in (permit.timeout, asker.limit) if one is not None]
             try:
                 async with asyncio.timeout(min(limits, default=None)):
@@ -173,8 +191,15 @@ class PermitBroker:
                 report = report_of(error)
                 raise
             finally:
+                if report is not None:
+                    report = self.times.told(report, lane, runtime.monotonic() - begun, bill)
                 of = (asker.number, asker.token, asker.id)
-                self.give_back(Returned(permit, report, *of, used=bill.spent))
+                used = bill.spent
+                if used is not None:
+                    name, reserved = _name(permit, asker), any(bill.amount or ())
+                    told = (name, asker.payer, lane, permit.start_at, bill)
+                    used = self.charges.ended(*told, reserved=reserved)
+                self.give_back(Returned(permit, report, *of, used=used))
                 turn.leave_slot()
         finally:
             if turn.waits:
@@ -270,8 +295,11 @@ class PermitBroker:
                 begun = runtime.monotonic()
                 member = self._membership.member
                 try:
-                    answers = iter(await member.permits(requests))
+                    told = await member.permits(requests)
+                    await self._reserve([turn for _, turns in asked for turn, _ in turns], told)
+                    answers = iter(told)
                     if member is not self._membership.member:
+                        self._void([turn for _, turns in asked for turn, _ in turns], told)
                         raise QueueUnavailable("the membership lapsed meanwhile, and its permits")
                 except QueueUnavailable as error:
                     # Who waits goes on waiting: to begin anew would repeat what has been done.
@@ -290,6 +318,16 @@ class PermitBroker:
         finally:
             self._trip = None
             self._look(self._membership.member.now())
+
+    async def _reserve(self, turns: Sequence[Turn], answers: Sequence[Permit | Busy]) -> None:
+        """Enter in the ledger what was granted, before anybody has it."""
+        if charges := _reservations(turns, answers):
+            await self.charges.reserve(charges)
+
+    def _void(self, turns: Sequence[Turn], answers: Sequence[Permit | Busy]) -> None:
+        """Nobody gets what was granted."""
+        for charge in _reservations(turns, answers):
+            self.charges.void(charge)
 
     def _due(self) -> list[tuple[PermitQueue, list[tuple[Turn, PermitRequest]]]]:
         now = self._membership.member.now()
@@ -310,7 +348,7 @@ class PermitBroker:
         ref, question = new_ref(), asker.question
         lag, slack, amount = self._lag, self._slack.seconds, turn.amount
         return PermitRequest(
-            lane, ref, own, ahead, job, line.slot_only, lag, question, slack, amount
+            lane, ref, own, ahead, job, line.slot_only, lag, question, slack, amount, asker.kind
         )
 
     def _hear(self, line: PermitQueue, answers: list[tuple[Turn, Permit | Busy]]) -> None:
@@ -320,7 +358,7 @@ class PermitBroker:
             if turn.answer.done():  # cancelled meanwhile
                 turn.leave_slot()
                 if isinstance(answer, Permit):
-                    self._settler.give_back(_unused(answer, turn))
+                    self._return_unused(answer, turn)
             elif isinstance(answer, Permit):
                 granted += 1
                 turn.answer.set_result(answer)
@@ -355,9 +393,24 @@ class PermitBroker:
             self._hear(line, answers)
 
 
-def _unused(permit: Permit, turn: Turn) -> Returned:
-    """It goes back, no request having been made with it."""
-    return Returned(permit, None, 0, 0, used=turn.amount and turn.amount.nothing)
+def _name(permit: Permit, asker: PermitHolder) -> str:
+    """No other permit of anybody ever has it."""
+    payer = asker.payer
+    return f"{payer.job or payer.tenant}{permit.ref}"
+
+
+def _reserved(permit: Permit, turn: Turn) -> Charge:
+    asker, amount = turn.asker, turn.amount or NOTHING
+    start = permit.start_at
+    return reservation(_name(permit, asker), asker.payer, permit.lane, turn.model, start, amount)
+
+
+def _reservations(turns: Sequence[Turn], answers: Sequence[Permit | Busy]) -> list[Charge]:
+    return [
+        _reserved(answer, turn)
+        for turn, answer in zip(turns, answers, strict=True)
+        if turn.amount and any(turn.amount) and isinstance(answer, Permit)
+    ]
 
 
 def _busy(busy: Busy, now: float) -> LaneBusy:

@@ -17,6 +17,7 @@ from penstock.engine.permits import PermitBroker
 from penstock.errors import DeadlineExceeded, PenstockError
 from penstock.outbound.client import HttpClient
 from penstock.ports.bill import Bill
+from penstock.ports.ledger import Payer
 from penstock.ports.receipts import NoReceipts, Receipts
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class RequestScope:
         self._now = now
         self.tenant = tenant
         self.deadline = deadline
-        self.lanes = ScopeLanes(broker, now, deadline, question)
+        self.lanes = ScopeLanes(broker, now, deadline, question, tenant)
 
     @property
     def http(self) -> JobHttp:
@@ -72,7 +73,12 @@ class ScopeLanes(PermitHolder):
     """The lanes as one visit sees them. With `question` jobs leave it a slot."""
 
     def __init__(
-        self, broker: PermitBroker, now: Callable[[], float], deadline: float, question: bool
+        self,
+        broker: PermitBroker,
+        now: Callable[[], float],
+        deadline: float,
+        question: bool,
+        tenant: str = "",
     ) -> None:
         self._broker = broker
         self.reports = broker.reports
@@ -80,12 +86,18 @@ class ScopeLanes(PermitHolder):
         self._deadline = deadline
         self.number = broker.new_number()
         self.question = question
+        self._payer = Payer(tenant)
         self.trying: asyncio.Event | None = None
         """Set once a request of it is the one try of a lane in trouble."""
 
+    @property
+    def payer(self) -> Payer:
+        return self._payer
+
     def counts(self, name: str) -> bool:
-        """Whether amounts are configured of the lane or its parent."""
-        return self._broker.counts(name)
+        """Whether the lane, or its parent, makes something of what an answer says of its use, or
+        of what is left."""
+        return self._broker.counts(name) or self._broker.times.learns(name)
 
     @asynccontextmanager
     async def request(

@@ -52,10 +52,12 @@ class Requests:
 
     @cached_property
     def permits(self) -> PermitBroker:
+        from penstock.engine.charges import Charges
         from penstock.engine.permits import PermitBroker
 
         poll_seconds, lane_config = self.settings.poll_seconds, self.queue.lane_config
-        parts = (self.membership, self.settler, self.reports)
+        charges = Charges(self.queue, self.settings.prices, self.settler)
+        parts = (self.membership, self.settler, self.reports, charges)
         made = PermitBroker(*parts, lane_config, poll_seconds, self.slack)
         return _only(self, "permits", made)
 
@@ -83,12 +85,13 @@ class Requests:
         hosts = client.trace_hosts
         return JobHttp(client.get, run, lanes, trace_hosts=hosts, again=again, receipts=receipts)
 
-    def fetch(self, run: Run) -> JobFetch:
+    def fetch(self, run: Run, receipts: OpenReceipts) -> JobFetch:
         """See `JobContext.fetch`."""
         from penstock.outbound.fetch import JobFetch
         from penstock.outbound.http import JobHttp
 
-        http = JobHttp(self.client.guarded, run, self.lanes(run), probed=False)
+        lanes = self.lanes(run)
+        http = JobHttp(self.client.guarded, run, lanes, probed=False, receipts=receipts)
         return JobFetch(http, self.client.allow, self.client.agent)
 
     def scope(self, tenant: str, deadline: float, question: bool) -> RequestScope:

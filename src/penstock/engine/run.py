@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from penstock import runtime
+from penstock.engine.lane_times import Heard
 from penstock.errors import DeadlineExceeded, JobTimeout, PenstockError, Suspended
 from penstock.ports.lanes import Permit
 from penstock.ports.queue import Lease, Member, Settlement
@@ -40,6 +41,7 @@ class Run:
         "for_others",
         "for_permits",
         "given_up",
+        "heard",
         "in_lane",
         "interrupted",
         "lease",
@@ -87,6 +89,8 @@ class Run:
         """Where its handler has blocked the event loop, if it has."""
         self.answered = False
         """That request was answered, which its lane has yet to learn."""
+        self.heard: Heard | None = None
+        """What its lane learns from that answer, if it does."""
         self.in_lane = bool(lease.lane)
         """Whether it has a slot in its lane."""
         self.slot_used = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock import runtime
 from penstock.engine.events import EngineEvents
@@ -15,6 +15,9 @@ from penstock.model.settings import EngineConfig
 from penstock.ports.lanes import Permit, Report, Returned
 from penstock.ports.queue import Progress, Ref, Settlement
 
+if TYPE_CHECKING:
+    from penstock.ports.ledger import Charge
+
 
 class Load(NamedTuple):
     """The settlements and reports of one trip to the queue."""
@@ -24,6 +27,7 @@ class Load(NamedTuple):
     returned: list[Returned]
     waiters: list[asyncio.Future[None]]
     """Who waits until the queue knows."""
+    charges: list[Charge]
 
 
 class Settler:
@@ -38,16 +42,21 @@ class Settler:
         self._progress_at = -math.inf
         self._returned: list[Returned] = []
         self._waiters: list[asyncio.Future[None]] = []
+        self._charges: list[Charge] = []
 
     @property
     def empty(self) -> bool:
-        return not self._settlements and not self._returned
+        return not (self._settlements or self._returned or self._charges)
 
     def add(self, settlement: Settlement, run: Run | None) -> None:
         """`run` is None for a job that was never started."""
         if not self._settlements:
             self._since = runtime.monotonic()
         self._settlements.append((settlement, run))
+        if settlement.lease.reserved:
+            from penstock.engine.charges import not_started  # few lanes count amounts
+
+            self._charges += not_started(settlement)
         self._events.due.set()
 
     def note(self, run: Run, fraction: float | None, message: str, line: str = "") -> None:
@@ -65,6 +74,11 @@ class Settler:
         self._returned.append(returned)
         self._events.due.set()
 
+    def charge(self, charge: Charge) -> None:
+        """Something was used. That stays so if the leases are lost."""
+        self._charges.append(charge)
+        self._events.due.set()
+
     def tell(self, run: Run, report: Report | None) -> None:
         """How a request went that was made with the permit of its job: that permit stays."""
         lease = run.lease
@@ -80,7 +94,7 @@ class Settler:
 
     def due(self, gather: float) -> bool:
         """Whether a trip is worth making, if outcomes may wait `gather` seconds for company."""
-        return bool(self._returned or self._waiters) or self.due_in(gather) <= 0
+        return bool(self._returned or self._waiters or self._charges) or self.due_in(gather) <= 0
 
     def due_in(self, gather: float) -> float:
         """Seconds until a trip is worth making; infinite when there is nothing."""
@@ -95,8 +109,8 @@ class Settler:
     def take(self) -> Load:
         """Everything there is; progress at most every `progress_seconds`, but for the last word
         of those that have ended."""
-        load = Load(self._settlements, [], self._returned, self._waiters)
-        self._settlements, self._returned, self._waiters = [], [], []
+        load = Load(self._settlements, [], self._returned, self._waiters, self._charges)
+        self._settlements, self._returned, self._waiters, self._charges = [], [], [], []
         if not self._progress:
             return load
         now = runtime.monotonic()
@@ -118,6 +132,7 @@ class Settler:
         self._settlements[:0] = load.settlements
         self._returned[:0] = load.returned
         self._waiters[:0] = load.waiters
+        self._charges[:0] = load.charges
 
     @staticmethod
     def stored(load: Load) -> None:

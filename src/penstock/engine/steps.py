@@ -7,17 +7,18 @@ import json
 import sys
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from inspect import CORO_CLOSED
 from inspect import getcoroutinestate as getstate
 from itertools import count
 from typing import Any
 
 from penstock.engine.handlers import Handler
-from penstock.engine.job_lanes import JobLanes
 from penstock.engine.receipts import RunReceipts
+from penstock.engine.requests import Requests
 from penstock.engine.retry import retry_delay
-from penstock.engine.run import Interrupt, Run
+from penstock.engine.run import Run
+from penstock.engine.run_records import RunRecords
 from penstock.engine.step_call import (
     Invoke,
     StepCall,
@@ -30,17 +31,14 @@ from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.step_results import RunResults
 from penstock.errors import (
     NOT_ATTEMPTS,
-    EventLimit,
     LeaseLost,
-    StepLimit,
     StepMismatch,
     Suspended,
-    SuspensionSwallowed,
     is_permanent,
 )
 from penstock.model.payload import byte_length, encode_step
-from penstock.model.step import EVENT_LIMIT, short_hash, step_key
-from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow, large_result
+from penstock.model.step import short_hash, step_key
+from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow
 from penstock.telemetry import tracing
 
 ANYWHERE: nullcontext[None] = nullcontext()
@@ -50,31 +48,19 @@ class RunSteps:
     """The steps of one run. Made with its first one."""
 
     def __init__(
-        self, run: Run, handler: Handler, recorder: StepRecorder, lanes: Callable[[], JobLanes]
+        self, run: Run, handler: Handler, recorder: StepRecorder, requests: Requests
     ) -> None:
         self._run = run
         self._handler = handler
-        self._recorder = recorder
-        self._lanes = lanes
+        self._requests = requests
         self._calls: dict[tuple[str, str], count[int]] = {}
-        self._known: dict[str, StepRow] = {}
-        """What is stored of the job's steps, by key."""
-        self._keys: set[str] = set()
-        """Keys of the steps that are stored or under way: what counts toward `max_steps`."""
-        self._events: set[str] = set()
-        """The same of emitted events, which have a limit of their own."""
         self._seen: set[str] = set()
         """Keys of the steps that this run has called."""
-        self._bytes = 0
         self._calls_made: set[weakref.ref[Coroutine[Any, Any, Any]]] = set()
         """Steps and waits that were called; those that are over, or forgotten, count no more."""
-        self._writes = 0
-        """Receipts that are being written."""
-        # The first claim of a job has token 1. Nobody can have recorded anything before it.
-        self._loaded = run.lease.token == 1
-        self._loading: asyncio.Task[None] | None = None
         self._results = RunResults(run.lease.id, recorder)
-        self.receipts = RunReceipts(run, handler.version, recorder, self)
+        self.records = RunRecords(run, handler.version, recorder)
+        self.receipts = RunReceipts(self.records)
 
     def begin(
         self,
@@ -129,16 +115,17 @@ class RunSteps:
 
     async def emit(self, call: StepCall, text: str) -> None:
         """Record an event, unless an earlier run has."""
-        await self.ready("emit")
-        if call.key not in self._known:
-            self._check_bytes("an event", len(text.encode()))
+        records = self.records
+        await records.ready("emit")
+        if call.key not in records.known:
+            records.check_bytes("an event", len(text.encode()))
             now = self._run.member.now()
-            await self.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
+            await records.write(self.row(call, 1, now)._replace(finished_at=now, result=text))
 
     @asynccontextmanager
     async def waiting(self, name: str) -> AsyncIterator[None]:
         """For as long as a wait lasts; what is known of it has been loaded."""
-        await self.ready(name)
+        await self.records.ready(name)
         yield
         self.receipts.settled(current_key.get())
 
@@ -153,20 +140,11 @@ class RunSteps:
         """Whether nothing is under way but the wait that asks."""
         calls = [made() for made in list(self._calls_made)]
         going = sum(call is not None and getstate(call) != CORO_CLOSED for call in calls)
-        return going + self._writes <= 1
-
-    def known(self, key: str) -> StepRow | None:
-        """What is stored of a step or wait."""
-        return self._known.get(key)
-
-    def note(self, row: StepRow) -> None:
-        """It was stored."""
-        self._known[row.key] = row
-        (self._events if row.name == EVENT_NAME else self._keys).add(row.key)
+        return going + self.records.writing <= 1
 
     async def run(self, call: StepCall, invoke: Invoke) -> Any:
         """What the step came to: from its record, else by calling its function."""
-        await self.ready(call.name)
+        await self.records.ready(call.name)
         result = await self._step(call, invoke)
         self.receipts.settled(call.key, current_key.get())
         return result
@@ -178,91 +156,26 @@ class RunSteps:
         if suspended is not None and _is_by(sys.exception(), suspended):
             raise suspended
 
-    async def ready(self, name: str) -> None:
-        """Load what earlier runs have recorded. An error where this run cannot record any more."""
-        if self._run.suspended is not None:
-            raise SuspensionSwallowed
-        if self._run.ended is not None or self._run.interrupted is Interrupt.LEASE_LOST:
-            raise LeaseLost(self._run.lease.id, name)  # before it is paid for
-        if not self._loaded:
-            await self._load(name)
-
     async def _step(self, call: StepCall, invoke: Invoke) -> Any:
-        key, known = call.key, self._known.get(call.key)
+        key, known = call.key, self.records.known.get(call.key)
         if known is not None and known.result is not None:
             return await self._results.read(known)
         if call.strict and known is None:
             self._refuse_mismatch(call)
-        self._count(key, call.name)
+        self.records.count(key, call.name)
         token = current_key.set(key)
         try:
             with tracing.span(f"step {call.name}"):
                 return await self._attempt(call, 0 if known is None else known.attempts, invoke)
         finally:
             current_key.reset(token)
-            if key not in self._known:
-                self._keys.discard(key)
-
-    def _count(self, key: str, name: str) -> None:
-        """StepLimit if it would be one step too many."""
-        if name == EVENT_NAME:
-            if key not in self._events and len(self._events) >= EVENT_LIMIT:
-                raise EventLimit(f"a job emits at most {EVENT_LIMIT:,} events")
-            self._events.add(key)
-            return
-        self.check_room(key, f"step {name!r}")
-        self.add_key(key)
-
-    def check_room(self, key: str, what: str) -> None:
-        """See `RecordBook`."""
-        limit = self._recorder.settings.max_steps
-        if key not in self._keys and len(self._keys) >= limit:
-            raise StepLimit(
-                f"{what} is one too many: a job records at most {limit:,} steps "
-                "(setting max_steps); let child jobs do a part of the work"
-            )
-
-    def add_key(self, key: str) -> None:
-        """See `RecordBook`."""
-        self._keys.add(key)
-
-    def add_bytes(self, size: int) -> bool:
-        """See `RecordBook`."""
-        room = self._bytes + size <= self._recorder.settings.max_steps_bytes
-        self._bytes += size if room else 0
-        return room
-
-    def working(self, change: int) -> None:
-        """See `RecordBook`."""
-        self._writes += change
-
-    async def _load(self, name: str) -> None:
-        """Read the records of earlier runs, once for all steps that wait for it."""
-        if self._loading is None:
-            self._loading = asyncio.create_task(self._read(name), name="penstock-load-steps")
-        await asyncio.shield(self._loading)
-
-    async def _read(self, name: str) -> None:
-        run, version = self._run, self._handler.version
-        try:
-            rows = await self._recorder.load(run)
-            old = [row.key for row in rows if row.version != version]
-            if old and not await run.member.drop_steps(run.lease, old):
-                raise LeaseLost(run.lease.id, name)
-            rows = [row for row in rows if row.version == version]
-            self._known = {row.key: row for row in rows if row.details is None}
-            self.receipts.load([row for row in rows if row.details is not None])
-            self._events = {row.key for row in rows if row.name == EVENT_NAME}
-            self._keys.update({row.key for row in rows} - self._events)
-            self._bytes = sum(map(_size, rows))
-            self._loaded = True
-        finally:
-            self._loading = None
+            if key not in self.records.known:
+                self.records.keys.discard(key)
 
     def _refuse_mismatch(self, call: StepCall) -> None:
         """StepMismatch if there is a record of the same name and occurrence that no other call of
         this run has taken."""
-        for key, row in self._known.items():
+        for key, row in self.records.known.items():
             same = (row.name, row.occurrence) == (call.name, call.occurrence)
             if same and row.result is not None and key not in self._seen:
                 raise StepMismatch(call.name, call.occurrence)
@@ -276,27 +189,30 @@ class RunSteps:
             attempts += 1
             row = self.row(call, attempts, now())
             if call.counted:
-                await self.write(row)
+                await self.records.write(row)
             try:
-                async with self._lanes().permit(call.lane) if call.lane else ANYWHERE:
+                async with self._permit(call.lane) if call.lane else ANYWHERE:
                     row = row._replace(started_at=now())
                     if call.transaction:
                         return await self._transact(call, row)
                     value = await self._in_time(call, invoke)
             except NOT_ATTEMPTS:
                 if call.counted:
-                    await self.write(row._replace(attempts=attempts - 1))
+                    await self.records.write(row._replace(attempts=attempts - 1))
                 raise
             except Exception as error:
                 await self.receipts.make_void(call.key)
                 if not call.counted:
-                    await self.write(row)
+                    await self.records.write(row)
                 if attempts >= last or is_permanent(error, self._handler.permanent):
                     raise
-                settings = self._recorder.settings
+                settings = self.records.recorder.settings
                 await asyncio.sleep(retry_delay(attempts, settings, self._handler.backoff))
             else:
                 return await self._record(call, row, value)
+
+    def _permit(self, lane: str) -> AbstractAsyncContextManager[object]:
+        return self._requests.lanes(self._run).permit(lane)
 
     @staticmethod
     async def _in_time(call: StepCall, invoke: Invoke) -> Any:
@@ -326,34 +242,25 @@ class RunSteps:
                 finished_at=run.member.now(), result=await self._results.stored(call.name, text)
             )
 
-        self._count(row.key, row.name)
+        self.records.count(row.key, row.name)
         stored = await run.member.transact(run.lease, effect)
         if stored is None:
             raise LeaseLost(run.lease.id, call.name)
-        self.note(stored)
+        self.records.note(stored)
         return json.loads(text)
 
     async def _record(self, call: StepCall, row: StepRow, value: Any) -> Any:
         text = self._encoded(call, value)
         stored = await self._results.stored(call.name, text)
-        await self.write(row._replace(finished_at=self._run.member.now(), result=stored))
+        await self.records.write(row._replace(finished_at=self._run.member.now(), result=stored))
         # As a rerun gets it: a tuple has become a list the first time, too.
         return json.loads(text)
 
     def _encoded(self, call: StepCall, value: Any) -> str:
         """The result as JSON; an error if it is too large for the job."""
         text = encode_step(value, f"result of step {call.name!r}")
-        self._check_bytes(f"step {call.name!r}", byte_length(text))
+        self.records.check_bytes(f"step {call.name!r}", byte_length(text))
         return text
-
-    def _check_bytes(self, what: str, size: int) -> None:
-        """StepLimit if so many bytes would be too much; else they count."""
-        if not self.add_bytes(size):
-            most = self._recorder.settings.max_steps_bytes
-            raise StepLimit(
-                f"{what}: the results of all steps of a job take at most {most:,} "
-                "bytes (setting max_steps_bytes); store them elsewhere and return references"
-            )
 
     def row(self, call: StepCall, attempts: int, started_at: float) -> StepRow:
         """A row for a call, without a result."""
@@ -368,13 +275,6 @@ class RunSteps:
             started_at,
         )
 
-    async def write(self, row: StepRow) -> None:
-        """Store a row; LeaseLost if that is not possible any more. Waits count as steps do."""
-        self._count(row.key, row.name)
-        if not await self._recorder.write(self._run, row):
-            raise LeaseLost(self._run.lease.id, row.name)
-        self.note(row)
-
 
 def _is_by(passing: BaseException | None, suspended: Suspended) -> bool:
     """Whether this is what suspends the job; a task group has made a group of it."""
@@ -385,10 +285,3 @@ def _is_by(passing: BaseException | None, suspended: Suspended) -> bool:
 
 def _nothing() -> None:
     """Stands for the function of a wait."""
-
-
-def _size(row: StepRow) -> int:
-    if row.result is None:
-        return 0
-    large = large_result(row.result)
-    return byte_length(row.result) if large is None else large.size

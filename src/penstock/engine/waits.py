@@ -54,7 +54,7 @@ class RunWaits:
         """The payload of the signal; None after the timeout. Either is recorded."""
         steps, now = self.steps, self.run.member.now
         async with steps.waiting(call.name):
-            known = steps.known(call.key)
+            known = steps.records.known.get(call.key)
             if known is not None and known.result is not None:
                 return json.loads(known.result)
             row = steps.row(call, 1, now())
@@ -70,20 +70,21 @@ class RunWaits:
                 if not held:
                     raise LeaseLost(self.run.lease.id, call.name)
                 if payload is not None:
-                    steps.note(answer._replace(result=payload))
+                    steps.records.note(answer._replace(result=payload))
                     return json.loads(payload)
                 if now() >= until:
-                    await steps.write(row._replace(finished_at=now(), result="null"))
+                    await steps.records.write(row._replace(finished_at=now(), result="null"))
                     return None
                 await self._wait(until, signal_reason(name), name)
 
     async def _until(self, row: StepRow, seconds: float) -> float:
         """When a wait ends: recorded the first time. Again if the clock was ahead then and has been
         set back: a sleep of seconds must not last until the clock is there again."""
-        known, at = self.steps.known(row.key), self.run.member.now()
+        records = self.steps.records
+        known, at = records.known.get(row.key), self.run.member.now()
         if known is None or known.result is None or (known.finished_at or 0.0) > at:
             known = row._replace(finished_at=at, result=json.dumps(at + seconds))
-            await self.steps.write(known)
+            await records.write(known)
         return float(json.loads(known.result or "0"))
 
     async def _wait(self, until: float, reason: str, signal: str | None = None) -> None:

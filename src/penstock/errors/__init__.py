@@ -14,6 +14,7 @@ PenstockError
 ├── DocumentNotFound
 ├── TaskNotFound
 ├── AnswerNotFound
+├── ToolNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── LogStopped                  the log takes no jobs until it is reopened

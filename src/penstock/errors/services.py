@@ -52,6 +52,18 @@ class AnswerNotFound(PenstockError):
         super().__init__(f"no answer {answer_id!r}")
 
 
+class ToolNotFound(PenstockError):
+    """The app has no such tool, or the caller may not call it."""
+
+    code = "tool-not-found"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, name: str, there: list[str]) -> None:
+        known = f"there are: {', '.join(there[:20])}" if there else "there are none"
+        super().__init__(f"no tool {name!r}; {known}")
+
+
 class ModelReplaced(PenstockError):
     """The documents are embedded by another model than this process is configured for."""
 

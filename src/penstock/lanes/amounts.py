@@ -17,12 +17,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from penstock.lanes import usual_amounts
 from penstock.lanes.limits import AHEAD_SECONDS, grant
 from penstock.lanes.state import DAY, LaneState
 from penstock.model.amounts import MICRO, NOTHING, Amounts
-from penstock.model.lane import SPARE, LaneConfig
+from penstock.model.lane import LEAST_TOLERANCE, SPARE, LaneConfig
 from penstock.ports.queue import Outcome, Settlement
 
 PARTS = 60
@@ -31,10 +32,18 @@ WINDOWED = 3
 """Of the figures of an amount those that windows count: tokens, input, output."""
 LOOK_SECONDS = 1.0
 LEAST_LOOK = 0.05
-"""Refunds make room sooner than time does, and tell nobody: for jobs that wait it is looked again
-after a part of the window, which is taken to be at least and at most so long."""
-OPEN_MOST = 256
-"""Requests under way that a lane keeps apart: of older ones what was reserved stands."""
+"""Refunds make room sooner than time does, and tell only who settles: for jobs that wait it is
+looked again after a part of the window, which is taken to be at least and at most so long."""
+OPEN_LEAST = 256
+OPEN_MOST = 4096
+"""Requests under way that a lane keeps apart, twice its `max_parallel` within these bounds: of
+older ones what was reserved stands."""
+OVERTAKEN = 0.5
+"""Of a window: how long a request that waits for room may be overtaken by those that need less."""
+GONE_SECONDS = 2.0
+"""Who has not asked again for so long does not wait any more."""
+WAITING_MOST = 8
+"""Amounts that are known to be waited for."""
 NONE = "[]"
 """Nothing is used."""
 WINDOW_WHY = "its tokens"
@@ -68,6 +77,8 @@ class Booking(NamedTuple):
     amount: Amounts
     refusal: str | None = None
     """Why it can never start."""
+    kind: str | None = None
+    """Of a request that said nothing: the amount is what is usual of its kind. None: it did."""
 
 
 class AmountRoom(NamedTuple):
@@ -90,8 +101,22 @@ class Use:
     """Where it refills: a part's number, and the levels at its beginning."""
     parts: list[list[int]] = field(default_factory=list)
     """[number, tokens, input, output] of each that has any, in order."""
-    open: list[list[float]] = field(default_factory=list)
-    """[ref, token, start, tokens, input, output, cost] of each request that is not settled."""
+    open: list[list[Any]] = field(default_factory=list)
+    """[ref, token, start, tokens, input, output, cost] of each request that is not settled, and the
+    kind of those that said nothing of their amount."""
+    usual: list[list[Any]] = field(default_factory=list)
+    """What is usual of each kind; see `usual_amounts`."""
+    waiting: list[list[float]] = field(default_factory=list)
+    """[since, asked again at, tokens, input, output, cost] of each amount that is waited for, in
+    order."""
+    changed: bool = False
+    """Since it was read, or written down."""
+
+    def text(self) -> str:
+        """As the lane's row keeps it."""
+        self.changed = False
+        window = [self.interval, self.day, self.today, self.base, self.parts]
+        return json.dumps([*window, self.open, self.usual, self.waiting], separators=(",", ":"))
 
 
 def text_of(config: LaneConfig) -> str:
@@ -120,6 +145,40 @@ def limits_in(text: str) -> AmountLimits:
         "refills" in said,
         "alone" in said,
     )
+
+
+def booking(
+    lanes: Sequence[LaneState], ref: int, token: int, amount: Amounts | None, kind: str
+) -> Booking:
+    """What a request of this kind reserves: its amount or, if it says nothing of that, what is
+    usual of its kind, as far as the lanes have that much."""
+    if amount is not None:
+        return Booking(ref, token, amount, refusal(lanes, amount))
+    lane = next(one for one in lanes if one.amounts is not None)
+    found = list(usual_amounts.usual(_use(lane).usual, kind) or NOTHING)
+    for one in lanes:
+        if one.amounts is not None:
+            limits = limits_in(one.amounts)
+            for n, limit in enumerate(limits.window):
+                found[n] = found[n] if limit is None else min(found[n], _usable(limits, limit))
+            for n, limit in zip((0, 3), limits.day, strict=True):
+                found[n] = found[n] if limit is None else min(found[n], limit)
+    return Booking(ref, token, Amounts(*found), None, kind)
+
+
+def usual_of(lane: LaneState) -> dict[str, Amounts]:
+    """What is usual of each kind that a lane has learnt of."""
+    usual = _use(lane).usual
+    return {kind: usual_amounts.usual(usual, kind) or NOTHING for kind, *_ in usual}
+
+
+def tolerance(lanes: Sequence[LaneState]) -> float:
+    """How late a start may be: also where an operator has set another pace, less than what the
+    parts of a window leave it."""
+    found = min(one.tolerance for one in lanes)
+    counted = [limits_in(one.amounts) for one in lanes if one.amounts is not None]
+    windows = [limits.interval for limits in counted if limits.interval]
+    return min([found, *(max(LEAST_TOLERANCE, one * (SPARE - 1) / 2) for one in windows)])
 
 
 def refusal(lanes: Sequence[LaneState], amount: Amounts) -> str | None:
@@ -167,10 +226,13 @@ def room(lanes: Sequence[LaneState], amount: Amounts, at: float) -> AmountRoom:
         if lane.amounts is None:
             continue
         limits, use = _read(lane, at)
+        before = _before(limits, use, amount, at)
         for n, limit in enumerate(limits.window):
             if limit is not None:
                 usable = _usable(limits, limit)
                 wanted = _wanted(amount[n], usable, limits.alone)
+                if before:
+                    wanted = max(wanted, min(wanted + int(before[n]), usable))
                 when = (_refilled if limits.refills else _left)(limits, use, n, usable, wanted, at)
                 if when > found.at:
                     found = AmountRoom(when, lane.name, WINDOW_WHY)
@@ -187,6 +249,15 @@ def room(lanes: Sequence[LaneState], amount: Amounts, at: float) -> AmountRoom:
                 if when > found.at:
                     found = AmountRoom(when, lane.name, DAY_WHY)
     return found
+
+
+def _before(limits: AmountLimits, use: Use, amount: Amounts, at: float) -> Sequence[float]:
+    """The amount for which room is kept, too, before this one is let by: that of who has waited
+    longest, if that is long, unless it is this one."""
+    first = next((one for one in use.waiting if one[1] + GONE_SECONDS >= at), None)
+    if first is None or first[2:] == list(amount):
+        return ()
+    return first[2:] if first[0] + OVERTAKEN * limits.interval <= at else ()
 
 
 def next_chance(lanes: Sequence[LaneState], amount: Amounts, at: float, now: float) -> float:
@@ -250,25 +321,50 @@ def book(
     """Reserve an amount in all of `lanes`, from `at` on and until `latest` at the latest: the
     start. None: there is no room until then. It may come `slack` seconds later, so what it reserves
     is there from now until a window after that."""
-    start = room(lanes, booking.amount, at).at
+    found = room(lanes, booking.amount, at)
+    start = found.at
     if start > latest:
+        for lane in lanes:
+            if lane.name == found.lane and found.why == WINDOW_WHY:
+                _wait(lane, booking.amount, at)
         return None
+    kind = booking.kind
     for lane in lanes:
         if lane.amounts is not None:
-            _reserve(lane, booking, start + slack)
+            _reserve(lane, booking, start + slack, kind)
+            kind = None  # it is learnt once
         elif lane.used is None:
             lane.used = NONE  # that of its parent is to be settled
     return start
 
 
-def _reserve(lane: LaneState, booking: Booking, start: float) -> None:
+def _wait(lane: LaneState, amount: Amounts, now: float) -> None:
+    """Somebody waits for room. Who has waited longest is overtaken only for a while."""
+    _, use = _read(lane, now)
+    use.waiting = [one for one in use.waiting if one[1] + GONE_SECONDS >= now]
+    known = next((one for one in use.waiting if one[2:] == list(amount)), None)
+    if known is not None:
+        if known[1] + GONE_SECONDS / 4 >= now:
+            return
+        known[1] = now
+    elif len(use.waiting) < WAITING_MOST:
+        use.waiting.append([now, now, *amount])
+    else:
+        return
+    _write(lane, use)
+
+
+def _reserve(lane: LaneState, booking: Booking, start: float, kind: str | None) -> None:
     limits, use = _read(lane, start)
+    use.waiting = [one for one in use.waiting if one[2:] != list(booking.amount)]
     if limits.interval:
         _add(use, math.floor(start / limits.part), booking.amount)
         _forget(limits, use, math.floor(start / limits.part))
     _spend(lane, use, start, booking.amount)
     kept = [one for one in use.open if _matters(lane, limits, one[2], start)]
-    use.open = [*kept, [booking.ref, booking.token, start, *booking.amount]][-OPEN_MOST:]
+    told = [] if kind is None else [kind]
+    most = max(OPEN_LEAST, min(2 * lane.max_parallel, OPEN_MOST))
+    use.open = [*kept, [booking.ref, booking.token, start, *booking.amount, *told]][-most:]
     _write(lane, use)
 
 
@@ -281,10 +377,12 @@ def _matters(lane: LaneState, limits: AmountLimits, then: float, now: float) -> 
 
 def settle(
     lanes: Sequence[LaneState], ref: int, token: int, used: Amounts | None, now: float
-) -> None:
+) -> bool:
     """A request has ended, and has used so much; None: what was reserved stands. Less is given
     back where it was reserved: in its part of the window, and its day, and nowhere if they are
-    over. More is used now, when it is known. What is settled again changes nothing."""
+    over. More is used now, when it is known. What is settled again changes nothing. Whether
+    anything was given back."""
+    refunded = False
     for lane in lanes:
         if lane.amounts is None:
             continue
@@ -294,9 +392,10 @@ def settle(
             continue
         use.open.remove(found)
         if used is not None:
-            start, reserved = found[2], found[3:]
+            start, reserved = found[2], found[3:7]
             less = [min(0, int(u - r)) for u, r in zip(used, reserved, strict=True)]
             more = [max(0, int(u - r)) for u, r in zip(used, reserved, strict=True)]
+            refunded = refunded or any(less)
             if limits.interval:
                 _add(use, math.floor(start / limits.part), less, there=True)
                 if any(more):
@@ -304,7 +403,10 @@ def settle(
             if use.day == lane.day_of(start):
                 use.today = [use.today[0] + less[0], use.today[1] + less[3]]
             _spend(lane, use, now, more)
+            for kind in found[7:]:
+                usual_amounts.learn(use.usual, kind, used)
         _write(lane, use)
+    return refunded
 
 
 def starts(
@@ -391,6 +493,7 @@ def set_back(lane: LaneState, now: float) -> None:
             use.base[0] = number
     for one in use.open:
         one[2] = min(one[2], now)
+    use.waiting = []
     use.day = min(use.day, lane.day_of(now))
     _write(lane, use)
 
@@ -406,7 +509,7 @@ def _read(lane: LaneState, now: float) -> tuple[AmountLimits, Use]:
     """The limits, and what is used of them. Where the interval was another, all of it is of now."""
     assert lane.amounts is not None
     limits = limits_in(lane.amounts)
-    use = Use(*json.loads(lane.used)) if lane.used else Use(limits.interval)
+    use = _use(lane)
     if use.interval != limits.interval:
         use.interval, use.base = limits.interval, []
         parts, use.parts = use.parts, []
@@ -415,9 +518,19 @@ def _read(lane: LaneState, now: float) -> tuple[AmountLimits, Use]:
     return limits, use
 
 
+def _use(lane: LaneState) -> Use:
+    """Read once, however many ask while the row is held."""
+    if lane.use is None:
+        assert lane.amounts is not None
+        fresh = Use(limits_in(lane.amounts).interval)
+        lane.use = Use(*json.loads(lane.used)) if lane.used else fresh
+    found: Use = lane.use
+    return found
+
+
 def _write(lane: LaneState, use: Use) -> None:
-    rows = [use.interval, use.day, use.today, use.base, use.parts, use.open]
-    lane.used = json.dumps(rows, separators=(",", ":"))
+    use.changed = True
+    lane.used = lane.used or NONE  # until it is written down
 
 
 def used_now(lane: LaneState, now: float) -> Amounts:
@@ -430,3 +543,57 @@ def used_now(lane: LaneState, now: float) -> Amounts:
     tokens, sent, said = (sum(part[1 + n] for part in parts) for n in range(WINDOWED))
     cost = use.today[1] if use.day >= lane.day_of(now) else 0
     return Amounts(tokens, sent, said, cost)
+
+
+def pass_by(lane: LaneState, now: float, seconds: float, used: Amounts) -> None:
+    """So much time has passed in which the lane was used as just before, and so much in all: its
+    window has moved along, unchanged."""
+    if lane.amounts is None or not lane.used:
+        return
+    limits, use = _read(lane, now)
+    if limits.interval:
+        parts = round(seconds / limits.part)
+        for part in use.parts:
+            part[0] += parts
+        if use.base:
+            use.base[0] += parts
+    for one in use.open:
+        one[2] += seconds
+    for one in use.waiting:
+        one[0], one[1] = one[0] + seconds, one[1] + seconds
+    _spend(lane, use, now + seconds, used)
+    _write(lane, use)
+
+
+def settled_today(lane: LaneState, now: float) -> Amounts:
+    """Tokens and money that the requests of this day have used which are settled."""
+    if lane.amounts is None or not lane.used:
+        return NOTHING
+    _, use = _read(lane, now)
+    if use.day != lane.day_of(now):
+        return NOTHING
+    tokens = use.today[0] - sum(one[3] for one in use.open)
+    cost = use.today[1] - sum(one[6] for one in use.open)
+    return Amounts(tokens=max(0, int(tokens)), cost=max(0, int(cost)))
+
+
+def left_of_day(lane: LaneState, now: float) -> list[float | None]:
+    """Tokens and money that are left of the day that `now` is in; None: no limit."""
+    if lane.amounts is None:
+        return [None, None]
+    limits, use = _read(lane, now)
+    today = use.today if use.day >= lane.day_of(now) else [0, 0]
+    return [
+        None if limit is None else limit - used
+        for limit, used in zip(limits.day, today, strict=True)
+    ]
+
+
+def settle_open(lane: LaneState, share: float, now: float) -> None:
+    """As if every request that is under way had used this share of its reservation."""
+    if lane.amounts is None or not lane.used:
+        return
+    _, use = _read(lane, now)
+    for ref, token, _, *reserved in list(use.open):
+        used = Amounts(*(round(part * share) for part in reserved[: len(Amounts())]))
+        settle([lane], int(ref), int(token), used, now)

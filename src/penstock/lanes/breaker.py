@@ -78,6 +78,10 @@ def set_back(lane: LaneState, now: float) -> bool:
         from penstock.lanes import amounts
 
         amounts.set_back(lane, now)
+    if lane.learnt:
+        from penstock.lanes import learnt
+
+        learnt.set_back(lane, ahead, now)
     lane.touched_at = now
     return True
 
@@ -154,24 +158,31 @@ def abandoned(lane: LaneState, job: int) -> None:
 
 
 def rate_limited(
-    lane: LaneState, job: int, retry_after: float | None, resets_after: float | None, now: float
+    lane: LaneState,
+    job: int,
+    retry_after: float | None,
+    resets_after: float | None,
+    now: float,
+    *,
+    gives_way: bool = False,
 ) -> FailureVerdict:
     """A 429: the lane pauses for everybody, and goes slower if it happens again. `resets_after`
-    is when the provider says that its count starts anew."""
+    is when the provider says that its count starts anew. Where it `gives_way`, having fewer
+    requests at a time instead, it pauses only for as long as it is told to."""
     abandoned(lane, job)
     # Requests that were under way together are told the same thing; that is no repetition.
     again = lane.blocked_until <= now
-    lane.limited += again
+    lane.limited += again and not gives_way
     lane.praised = 0
-    if lane.limited > 1 and again:
+    if lane.limited > 1 and again and not gives_way:
         lane.slowdown = min(SLOWEST, lane.slowdown * 2)
     if retry_after is not None:
         pause = retry_after
     elif resets_after is not None:
         pause = resets_after
     else:
-        pause = max(RATE_LIMITED_SECONDS, lane.spacing)
-    if now + pause > lane.blocked_until:
+        pause = 0.0 if gives_way else max(RATE_LIMITED_SECONDS, lane.spacing)
+    if pause > 0 and now + pause > lane.blocked_until:
         lane.blocked_until, lane.blocked_why = now + pause, "rate limited"
     if lane.per_day is not None and resets_after and resets_after > DAILY_RESET_SECONDS:
         used_today = lane.used_today if lane.day == lane.day_of(now) else 0

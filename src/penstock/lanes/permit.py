@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 
-from penstock.lanes.amounts import Booking, refusal, room
+from penstock.lanes import amounts
 from penstock.lanes.limits import grant, slots_free
 from penstock.lanes.state import QUESTIONS, LaneState
-from penstock.model.amounts import NOTHING
 from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Ref
 
@@ -38,9 +37,9 @@ def ask(
         held = [one.name for one in lanes]
     booking = None
     if any(one.amounts is not None for one in lanes):
-        booking = Booking(request.ref, 0, request.amount or NOTHING)
-        if why := refusal(lanes, booking.amount):
-            return Busy(lane.name, None, why, refused=True)
+        booking = amounts.booking(lanes, request.ref, 0, request.amount, request.kind)
+        if booking.refusal is not None:
+            return Busy(lane.name, None, booking.refusal, refused=True)
     trial, retry_at = lane.trial, lane.retry_at
     if lane.name in held and (trial, lane.trial_holder) == (request.job, holder):
         # The job that makes the try may make all its requests: it is one try to its end.
@@ -69,11 +68,12 @@ def ask(
     if trying:
         lane.trial, lane.trial_holder = request.ref, holder
     timeouts = [one.timeout for one in lanes if one.timeout is not None]
+    late = min(one.tolerance for one in lanes) if booking is None else amounts.tolerance(lanes)
     return Permit(
         request.lane,
         request.ref,
         starts[0],
-        starts[0] + request.slack + min(one.tolerance for one in lanes),
+        starts[0] + request.slack + late,
         min(timeouts, default=None),
         trying,
     )
@@ -126,7 +126,7 @@ def _why_not(
     now: float,
     *,
     question: bool,
-    booking: Booking | None,
+    booking: amounts.Booking | None,
 ) -> Busy:
     for lane in lanes:
         if lane.blocked_until > now:
@@ -140,7 +140,7 @@ def _why_not(
             return Busy(lane.name, lane.day_after(now), "its daily limit is used up")
     latest = max(lanes, key=lambda lane: lane.next_start)
     if booking is not None:
-        coming = room(lanes, booking.amount, now)
+        coming = amounts.room(lanes, booking.amount, now)
         if coming.at > max(now, latest.next_start):
             return Busy(coming.lane, coming.at, coming.why)
     return Busy(latest.name, latest.next_start, RATE)

@@ -73,6 +73,12 @@ class LaneState:
     """The limits of its amounts, as JSON; see `penstock.lanes.amounts`."""
     used: str | None = None
     """What of them is used, there too. None where nobody has used any."""
+    auto: str | None = None
+    """The bounds of what it learns of `max_parallel`, as JSON; see `penstock.lanes.learnt`."""
+    learnt: str | None = None
+    """What it has learnt, there too. None where it has not."""
+    learnt_parallel: int | None = None
+    """What follows from that for `max_parallel`, above, where no operator limits it."""
     asked_until: float = 0.0
     """Until then jobs leave a slot to questions; see `penstock.lanes.permit`."""
     touched_at: float = 0.0
@@ -81,6 +87,13 @@ class LaneState:
     """Slots taken. Counted from the slots themselves, so it cannot drift."""
     asking: int = 0
     """Of those, by questions; counted too."""
+    use: Any = None
+    """What `used` says, once it was read; `keep` writes it down."""
+
+    def keep(self) -> None:
+        """Have `used` say what has been made of it, before the row is saved."""
+        if self.use is not None and self.use.changed:
+            self.used = self.use.text()
 
     @property
     def outage(self) -> str:
@@ -94,6 +107,11 @@ class LaneState:
         if self.slowdown == 1:
             return self.spacing
         return (self.spacing or SLOWED_SPACING) * self.slowdown
+
+    @property
+    def knows(self) -> bool:
+        """Whether it has any of `KNOWN`."""
+        return self.used is not None or self.learnt is not None
 
     @property
     def open(self) -> bool:
@@ -140,14 +158,16 @@ class LaneState:
 CONFIGURED = frozenset(
     {
         *("name", "parent", "spacing", "tolerance", "max_parallel", "per_day", "timeout"),
-        *("breaker_first", "breaker_cap", "credentials", "limits", "amounts"),
+        *("breaker_first", "breaker_cap", "credentials", "limits", "amounts", "auto"),
     }
 )
 """What nothing that happens in a lane changes."""
-APART = ("touched_at", "used")
-"""What every write of a row sets to its own time, and what is written only where it is not None."""
-COUNTED = frozenset({"in_flight", "asking"})
-"""What is counted, and so not stored."""
+KNOWN = ("used", "learnt", "learnt_parallel")
+"""What is written only where a lane has any of it."""
+APART = ("touched_at", *KNOWN)
+"""What every write of a row sets to its own time, and what few lanes have."""
+COUNTED = frozenset({"in_flight", "asking", "use"})
+"""What is counted or worked on, and so not stored."""
 QUESTIONS = "?"
 """Behind a lane's name: where the slots of its questions are stored once more, to be counted."""
 OWN = {
@@ -181,6 +201,11 @@ def limits_of(name: str, config: LaneConfig) -> dict[str, Any]:
         from penstock.lanes.amounts import text_of
 
         amounts = text_of(config)
+    auto = None
+    if config.is_auto:
+        from penstock.lanes import learnt
+
+        auto = learnt.text_of(config)
     return {
         "name": name,
         "parent": config.parent,
@@ -195,4 +220,5 @@ def limits_of(name: str, config: LaneConfig) -> dict[str, Any]:
         "health_url": config.health_url,
         "probe_seconds": config.probe_seconds,
         "amounts": amounts,
+        "auto": auto,
     }

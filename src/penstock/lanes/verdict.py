@@ -57,9 +57,30 @@ def _learn(lane: LaneState, job: int, token: int, report: Report, now: float) ->
         case News.UNAVAILABLE:
             return breaker.unavailable(lane, job, token, now)
         case News.RATE_LIMITED:
-            return breaker.rate_limited(lane, job, report.retry_after, report.resets_after, now)
+            told = (report.retry_after, report.resets_after, now)
+            return breaker.rate_limited(lane, job, *told, gives_way=_gives_way(lane))
         case News.REFUSED:
             return breaker.refused(lane, job, token)
+
+
+def _gives_way(lane: LaneState) -> bool:
+    if lane.auto is None:
+        return False
+    from penstock.lanes import learnt
+
+    return learnt.gives_way(lane)
+
+
+def teach(lanes: Sequence[LaneState], report: Report | None, now: float) -> bool:
+    """Let a lane, and its parent, learn how many requests at a time they take; whether any of them
+    does. Where none is configured to, whoever reports knows that, and tells no time."""
+    if report is None or (report.took is None and lanes[0].auto is None):
+        return False
+    from penstock.lanes import learnt
+
+    for lane in lanes:
+        learnt.hear(lane, report, now)
+    return True
 
 
 def fault_of_told(lane: LaneState, report: Report) -> Fault:

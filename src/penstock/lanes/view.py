@@ -9,7 +9,7 @@ from penstock.lanes import breaker
 from penstock.lanes.breaker import FOR_EVER
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneLimits
-from penstock.ports.lanes import LaneCommand, LaneInfo
+from penstock.ports.lanes import LaneCommand, LaneInfo, LearntLimit
 
 LAST_YEAR = 253e9
 """The calendar ends with the year 9999."""
@@ -36,7 +36,23 @@ def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
         blocked_why=lane.blocked_why if blocked else None,
         per_day=lane.per_day,
         used_today=lane.used_today if lane.day == lane.day_of(now) else 0,
+        learnt=None if lane.auto is None else _learnt(lane, now),
+        usual_tokens=_usual_tokens(lane),
     )
+
+
+def _learnt(lane: LaneState, now: float) -> LearntLimit:
+    from penstock.lanes import learnt
+
+    return learnt.shown(lane, now)
+
+
+def _usual_tokens(lane: LaneState) -> dict[str, int] | None:
+    if lane.amounts is None or not lane.used:
+        return None
+    from penstock.lanes import amounts
+
+    return {kind: one.tokens for kind, one in amounts.usual_of(lane).items()} or None
 
 
 def infos(lanes: list[LaneState], waiting: dict[str, int], now: float) -> list[LaneInfo]:
@@ -57,7 +73,8 @@ def control(lane: LaneState, what: LaneCommand) -> None:
         breaker.succeeded(lane)
         lane.slowdown, lane.limited, lane.next_start = 1.0, 0, 0.0
         lane.day, lane.used_today, lane.day_offset = 0, 0, 0.0
-        lane.used = None if lane.used is None else "[]"
+        lane.used, lane.use = None if lane.used is None else "[]", None
+        lane.learnt, lane.learnt_parallel = None if lane.learnt is None else "", None
 
 
 def why_waiting(name: str, lanes: list[LaneState], ahead: int, now: float) -> str:

@@ -39,6 +39,7 @@ ADVICE: dict[type[PenstockError], str] = {
     DocumentNotFound: "; list_documents names those there are",
     TaskNotFound: "; list_tasks names the tasks there are",
     AnswerNotFound: "; give the answer_id that ask has told",
+    JobNotFound: "; give the call_id that a tool has told",
     PayloadTooLarge: "; send less at a time",
     DocumentTooLarge: "; send less at a time",
     MissingExtra: ", where the server runs",

@@ -27,7 +27,7 @@ from mcp_types import (
 from pydantic import BaseModel
 
 from penstock.errors import DocumentNotFound, ValidationError
-from penstock.mcp.errors import in_protocol
+from penstock.mcp.errors import CallRefused, in_protocol
 from penstock.mcp.tool_view import McpServices, ToolView, tenant_view_for
 from penstock.model.access import KeyScope
 from penstock.model.document import Document
@@ -92,7 +92,10 @@ async def _read(ctx: IntakeRequest, params: ReadResourceRequestParams) -> ReadRe
 
 
 async def _tenant_view(ctx: IntakeRequest) -> ToolView:
-    return tenant_view_for(ctx, KeyScope.READ)
+    tenant_view = tenant_view_for(ctx, KeyScope.READ)
+    if (why := tenant_view.caller.confined()) is not None:
+        raise CallRefused("forbidden", why)
+    return tenant_view
 
 
 async def _page(tenant_view: ToolView, cursor: str | None) -> ListResourcesResult:

@@ -21,7 +21,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
 from penstock.errors import TaskNotFound
-from penstock.mcp.errors import in_protocol
+from penstock.mcp.errors import CallRefused, in_protocol
 from penstock.mcp.results import TASK
 from penstock.mcp.tool_view import TASKS, McpServices, ToolView, tenant_view_for
 from penstock.model.access import KeyScope
@@ -55,6 +55,10 @@ class TaskWork(ABC):
     of that name, the service's own error is raised."""
 
     kind: str
+    tools: tuple[str, ...] = ()
+    """The tools that begin such work: a key that may call none of them does not see it."""
+    ended_by: tuple[str, ...] = ()
+    """The tools that end it, if others do: a key that may call none of them cannot cancel it."""
 
     def task_id(self, name: str) -> str:
         return f"{self.kind}.{name}"
@@ -147,7 +151,14 @@ class TasksExtension(Extension):
 
         async def do() -> T:
             work, name = self._find(params.task_id)
-            return await what(work)(tenant_view_for(ctx, scope), name)
+            tenant_view = tenant_view_for(ctx, scope)
+            may_call = tenant_view.caller.may_call
+            if work.tools and not any(map(may_call, work.tools)):
+                raise TaskNotFound(params.task_id)
+            method = what(work)
+            if method == work.cancel and work.ended_by and not any(map(may_call, work.ended_by)):
+                raise CallRefused("forbidden", str(tenant_view.caller.confined()))
+            return await method(tenant_view, name)
 
         return await in_protocol(do(), MISSING)
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from penstock.api.tenant_view import TenantView
 from penstock.mcp.errors import CallRefused
-from penstock.mcp.waiting import MAX_WAIT, Stopping
+from penstock.mcp.waiting import Stopping
 from penstock.model.access import Caller, KeyScope
 from penstock.model.ids import child_id
 
@@ -49,11 +49,15 @@ class McpServices:
 
 
 class ToolView(TenantView):
-    def __init__(self, service: McpServices, caller: Caller, *, tasks: bool) -> None:
+    def __init__(
+        self, service: McpServices, caller: Caller, *, tasks: bool, elicits: bool = False
+    ) -> None:
         super().__init__(service.app, caller.tenant)
         self.caller = caller
         self.tasks = tasks
         """Whether the client accepts an MCP task for unfinished work, and polls it."""
+        self.elicits = elicits
+        """Whether the client can ask its user."""
         self._service = service
 
     async def admit(self) -> None:
@@ -67,7 +71,7 @@ class ToolView(TenantView):
 
     def patience(self, asked: float) -> float:
         """How long a tool waits: not at all if the client accepts a task instead."""
-        return 0.0 if self.tasks else min(asked, MAX_WAIT)
+        return 0.0 if self.tasks else min(asked, self.app.config.server.mcp_wait_seconds)
 
 
 def tenant_view_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyScope) -> ToolView:
@@ -77,7 +81,9 @@ def tenant_view_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyS
     for scope in scopes:
         if (lacks := caller.lacks(scope)) is not None:
             raise CallRefused("forbidden", lacks)
-    return ToolView(asked.lifespan_context, caller, tasks=takes_tasks(asked))
+    declared = asked.session.client_capabilities
+    elicits = declared is not None and declared.elicitation is not None
+    return ToolView(asked.lifespan_context, caller, tasks=takes_tasks(asked), elicits=elicits)
 
 
 def takes_tasks(asked: ServerRequestContext[McpServices, Any]) -> bool:

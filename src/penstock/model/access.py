@@ -10,9 +10,11 @@ from enum import StrEnum
 from typing import Any
 
 from penstock.errors import ValidationError
+from penstock.model.job import TOOL_NAME
 
 NAME_LIMIT = 240
 SECRET_BYTES = 32
+MAX_TOOLS = 100
 LEASE_SECONDS = 180.0
 """Twice the server's deadline of 90 s: by then a request is over, or its server is dead."""
 
@@ -40,6 +42,8 @@ class ApiKey:
     """To the minute or so."""
     requests_per_minute: int | None = None
     """None: the server's limit."""
+    tools: frozenset[str] | None = None
+    """It may call these tools and do nothing else; None: no such limit."""
 
 
 EVERYTHING = frozenset(KeyScope)
@@ -56,12 +60,23 @@ class Caller:
     requests_per_minute: int | None = None
     name: str = ""
     """That of the key."""
+    tools: frozenset[str] | None = None
+    """The only tools that they may call, who then may do nothing else; None: all."""
 
     def lacks(self, scope: KeyScope) -> str | None:
         """What to tell a caller who may not; None where they may."""
         if scope in self.scopes:
             return None
         return f"this needs the scope {scope}; the key has {', '.join(sorted(self.scopes))}"
+
+    def may_call(self, tool: str) -> bool:
+        return self.tools is None or tool in self.tools
+
+    def confined(self) -> str | None:
+        """What to tell a caller who may only call tools, of everything else; None for others."""
+        if self.tools is None:
+            return None
+        return f"this key may only call tools: {', '.join(sorted(self.tools))}"
 
 
 class ActionOutcome(StrEnum):
@@ -116,6 +131,7 @@ def new_key(
     tenant: str = "default",
     scopes: Iterable[KeyScope | str] = (KeyScope.READ, KeyScope.WRITE),
     requests_per_minute: int | None = None,
+    tools: Iterable[str] | None = None,
 ) -> tuple[ApiKey, Secret]:
     """A key to be stored, and the secret to be handed to its owner. ValidationError says what
     is wrong with what was asked for."""
@@ -130,6 +146,9 @@ def new_key(
         raise ValidationError(f"a key needs scopes: read, write, admin; not {sorted(names)}")
     if requests_per_minute is not None and requests_per_minute < 1:
         raise ValidationError(f"requests_per_minute is from 1 up, not {requests_per_minute!r}")
+    named = None if tools is None else frozenset(tools)
+    if named is not None:
+        check_tools(named, names)
     key = ApiKey(
         id=new_id(),
         tenant=tenant,
@@ -137,10 +156,22 @@ def new_key(
         scopes=frozenset(map(KeyScope, names)),
         created_at=runtime.now(),
         requests_per_minute=requests_per_minute,
+        tools=named,
     )
     # Letters and digits only, so that a double click selects all of it.
     text = base64.b32encode(runtime.random_bytes(SECRET_BYTES)).decode().rstrip("=").lower()
     return key, Secret(f"pk_{key.id}_{text}")
+
+
+def check_tools(tools: frozenset[str], scopes: set[str]) -> None:
+    """Refuse what no key can be confined to."""
+    if not 0 < len(tools) <= MAX_TOOLS:
+        raise ValidationError(f"a key for tools names 1 to {MAX_TOOLS} of them, not {len(tools)}")
+    for tool in tools:
+        if not TOOL_NAME.fullmatch(tool):
+            raise ValidationError(f"{tool!r} is no name of a tool")
+    if KeyScope.ADMIN in scopes:
+        raise ValidationError("a key that may only call tools cannot have the scope admin")
 
 
 def hash_of(secret: str) -> str:

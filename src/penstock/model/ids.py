@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 
 from penstock import runtime
 
+_ID = re.compile("[0-9a-f]{32}")
 _lock = threading.Lock()
 _last = 0
 
@@ -26,6 +28,11 @@ def new_ids(count: int) -> list[str]:
 
 def new_id() -> str:
     return new_ids(1)[0]
+
+
+def is_id(value: object) -> bool:
+    """Whether this has the form of an id."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def new_ref() -> int:

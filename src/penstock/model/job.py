@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Literal
@@ -17,6 +18,9 @@ HISTORY_LIMIT = 100
 
 DEFAULT_TIMEOUT = 60.0
 DEFAULT_MAX_RETRIES = 3
+
+TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+"""Names of tools; the jobs of a tool have it as their kind."""
 
 PriorityName = Literal["high", "medium", "low"]
 

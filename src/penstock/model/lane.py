@@ -18,6 +18,10 @@ UNKNOWN_INTERVAL = 0.1
 """Seconds between starts where nothing is known of a lane's rate."""
 UNKNOWN_PARALLEL = 2
 """Requests at a time where nothing is known of what a lane takes."""
+AUTO = "auto"
+"""As `max_parallel`: it is learnt."""
+FIRST_PARALLEL = 4
+"""Requests at a time where that is learnt, and nothing has been learnt yet."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,7 +31,10 @@ class LaneConfig:
     requests_per_interval: int | None = None
     interval_seconds: float | None = None
     min_interval_seconds: float | None = None
-    max_parallel: int | None = None
+    max_parallel: int | str | None = None
+    """`auto`: learnt from how requests go, from `auto_min` to `auto_max`."""
+    auto_min: int = 1
+    auto_max: int = 100
     requests_per_day: int | None = None
     tokens_per_interval: int | None = None
     input_tokens_per_interval: int | None = None
@@ -61,6 +68,8 @@ class LaneConfig:
             raise ConfigError(f"{rates[0] if rates else RATE[0]} and interval_seconds go together")
         if self.counts_tokens and not 0.1 <= (self.interval_seconds or 0.0) <= 86400:
             raise ConfigError("tokens are counted over an interval_seconds from 0.1 to 86400")
+        if self.auto_min > self.auto_max:
+            raise ConfigError(f"auto_min is {self.auto_min}, more than auto_max, {self.auto_max}")
 
     @property
     def counts_tokens(self) -> bool:
@@ -91,8 +100,18 @@ class LaneConfig:
         return max(LEAST_TOLERANCE, window * (SPARE - 1) / 2)
 
     @property
+    def is_auto(self) -> bool:
+        """Whether the lane learns how many requests at a time it takes."""
+        return self.max_parallel == AUTO
+
+    @property
     def parallel(self) -> int:
-        return UNKNOWN_PARALLEL if self.max_parallel is None else self.max_parallel
+        """Requests at a time; where that is learnt, those it begins with."""
+        if isinstance(self.max_parallel, int):
+            return self.max_parallel
+        if self.max_parallel is None:
+            return UNKNOWN_PARALLEL
+        return max(self.auto_min, min(FIRST_PARALLEL, self.auto_max))
 
     def with_changes(self, changes: Mapping[str, Any]) -> LaneConfig:
         """A rate that is given replaces a minimum interval that was not: that of a built-in
@@ -120,7 +139,8 @@ class LaneLimits:
     requests_per_day: int | None = None
 
     def __post_init__(self) -> None:
-        _ = self.config  # where they are checked
+        if self.config.is_auto:  # where they are checked
+            raise ConfigError("auto is configured, not given: unset max_parallel to go by it again")
         if not self.given():
             raise ConfigError(f"give at least one of {', '.join(LIMITS)}")
 
@@ -153,8 +173,19 @@ PROFILES = "profiles"
 _SWITCHES = ("credentials", "assumed")
 _TEXTS = ("health_url", "parent")
 _CHOICES = {"window": ("sliding", "bucket"), "oversized": ("refuse", "alone")}
-_NEEDED = ("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds", *_SWITCHES, *_CHOICES)
-_WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day", "tokens_per_day")
+_NEEDED = (
+    "auto_min",
+    "auto_max",
+    "breaker_first_seconds",
+    "breaker_cap_seconds",
+    "probe_seconds",
+    *_SWITCHES,
+    *_CHOICES,
+)
+_WHOLE = (
+    *("requests_per_interval", "max_parallel", "auto_min", "auto_max"),
+    *("requests_per_day", "tokens_per_day"),
+)
 
 
 def check_value(name: str, value: Any) -> None:
@@ -175,10 +206,13 @@ def check_value(name: str, value: Any) -> None:
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{name} must be a text, not {value!r}")
         return
+    if name == "max_parallel" and value == AUTO:
+        return
     whole = name in _WHOLE or name in TOKEN_RATES
     kinds = int if whole else int | float
     if isinstance(value, bool) or not isinstance(value, kinds):
         what = "a whole number" if whole else "a number"
+        what += " or auto" if name == "max_parallel" else ""
         raise ConfigError(f"{name} must be {what}, not {value!r}")
     if name == "min_interval_seconds" and value == 0:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import ip_address
@@ -9,6 +10,9 @@ from urllib.parse import urlsplit
 
 from penstock.errors import ConfigError
 from penstock.model.section import OVER_ZERO, check_fields, setting
+
+TOOL_FAMILIES = ("own", "documents", "research", "answers")
+"""What MCP offers: the tools of the app, and those for its services."""
 
 
 class Anonymous(Enum):
@@ -85,12 +89,18 @@ class ServerConfig:
     """How long a response is stored and repeated for requests with the same `Idempotency-Key`."""
     actions_seconds: float = setting(90 * 86400.0, least=0)
     """Retention of the audit log: what callers did to jobs, lanes and documents."""
+    mcp_tools: tuple[str, ...] = TOOL_FAMILIES
+    """Tools to offer over MCP: the app's `own`, and those for `documents`, `research` and
+    `answers`."""
+    mcp_wait_seconds: float = setting(50.0, most=300)
+    """Maximum wait of an MCP call. Many clients give up a call after 60 s."""
     mcp_operator_tools: bool = False
     """Offer the operator tools over MCP: `lane_status`, `list_dead_letters`, `redrive`. Each tool
     costs every conversation some tokens."""
 
     def __post_init__(self) -> None:
         check_fields(self, least=OVER_ZERO)
+        check_families(self.mcp_tools)
         for origin in self.origins:
             check_origin(origin)
         if self.allow_anonymous and (self.require_key or not is_loopback(self.host)):
@@ -108,6 +118,18 @@ class ServerConfig:
 
 
 USUAL_PORTS = {"http": 80, "https": 443}
+
+
+def check_families(families: Sequence[str]) -> None:
+    """ConfigError unless each is one that there is."""
+    for family in families:
+        if family not in TOOL_FAMILIES:
+            raise ConfigError(
+                f"mcp_tools: there is no {family!r}; there are: {', '.join(TOOL_FAMILIES)}",
+                setting="mcp_tools",
+            )
+    if not families:
+        raise ConfigError("mcp_tools: name at least one of the tools", setting="mcp_tools")
 
 
 def check_origin(origin: str) -> None:

@@ -4,8 +4,9 @@ tests scale them down."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from penstock.errors import ConfigError
 from penstock.model.section import check_fields, setting
@@ -98,6 +99,9 @@ class EngineConfig:
     """A queued job is promoted by one priority level each time it has waited this long."""
     retention_seconds: float = 7 * 86400.0
     """Retention of completed and cancelled jobs. Dead letters are kept until discarded."""
+    usage_retention_seconds: float = 90 * 86400.0
+    """Retention of what single requests have used, by task and job; on Redis the newest 100,000 at
+    most. The sums of each day are kept for good."""
     max_steps: int = setting(10_000, least=1)
     """Maximum number of recorded steps per job."""
     max_steps_bytes: int = setting(64 * 1024 * 1024, least=1)
@@ -115,6 +119,7 @@ class EngineConfig:
     mode. Changes made by other processes are then noticed by polling."""
     outbound: OutboundConfig = setting(OutboundConfig, read=False)
     logging: LoggingConfig = setting(LoggingConfig, read=False)
+    prices: Mapping[str, Any] = setting(dict, read=False)
     """Sections of their own, which the engine needs as well."""
 
     def __post_init__(self) -> None:

@@ -29,6 +29,9 @@ class ReceiptDetails:
     """As the answer names it, in the currency of its service."""
     too_large: bool = False
     """Its answer was too large to be recorded, and is asked for again."""
+    kept: str | None = None
+    """Where its answer is kept, if not with the receipt: a rerun looks there, and asks again for
+    what it does not find."""
     void: bool = False
     """Made in an attempt that failed: it is not taken any more."""
 

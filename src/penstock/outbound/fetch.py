@@ -11,8 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from penstock.errors import AuthenticationError, DocumentTooLarge, FetchError, HttpError
 from penstock.outbound.http import REDIRECTS, JobHttp, host_lane
-from penstock.outbound.responses import raise_for_status
+from penstock.outbound.responses import raise_for_status, without_password
 from penstock.outbound.web_address import Allow, WebAddress, check, web_address
+from penstock.ports.receipts import ReceiptAnswer, ReceiptRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -56,10 +57,12 @@ class JobFetch:
         most: int,
         lane_of: Callable[[str], Awaitable[str]] | None = None,
         before: Callable[[WebAddress], Awaitable[None]] | None = None,
+        record: str = "",
     ) -> AsyncIterator[Fetched]:
         """Fetch at most `most` bytes, compressed and decompressed, within the time of the job.
         `lane_of` names the lane of a host, if not `host:` and its name. `before` is awaited before
-        every hop, and raises if it must not be made."""
+        every hop, and raises if it must not be made. `record`: leave a receipt when the block has
+        ended, which says that the answer is kept there."""
         options: dict[str, Any] = {"headers": self._headers, "most_bytes": most}
         address = web_address(url)
         for _ in range(HOPS + 1):
@@ -67,19 +70,30 @@ class JobFetch:
             if before is not None:
                 await before(address)
             lane = host_lane(address.host) if lane_of is None else await lane_of(address.host)
+            receipt = self._http.receipt(_asked(lane, address, record)) if record else None
             try:
                 async with self._http.exchange("GET", address.url, lane, options) as response:
                     target = response.headers.get("location")
                     if response.status_code not in REDIRECTS or not target:
                         _check_answer(response, lane, most)
+                        status = response.status_code
                         yield _fetched(response, address, most)
-                        return
+                        break
             except HttpError as error:
                 failure = _failure(address, error)
                 self._http.reports.pass_on(error, failure)
                 raise failure from error
             address = address.joined(target)
-        raise FetchError(f"{address.host}: more than {HOPS} redirects", 0)
+        else:
+            raise FetchError(f"{address.host}: more than {HOPS} redirects", 0)
+        if receipt is not None:
+            await receipt.refer(ReceiptAnswer({}, parameters={"status": status}))
+
+
+def _asked(lane: str, address: WebAddress, record: str) -> ReceiptRequest:
+    """Only the lane is shown of it: a host may be personal data."""
+    asked = ["GET", without_password(address.url)]
+    return ReceiptRequest(lane, asked, None, {"method": "GET"}, kept=record)
 
 
 def _check_answer(response: httpx2.Response, lane: str, most: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
@@ -19,7 +20,7 @@ from penstock.errors import (
 )
 from penstock.lanes.reports import report_of
 from penstock.model.amounts import AmountValue
-from penstock.outbound.recorded import SECRETS, answer_of, request_of, response_of
+from penstock.outbound.recorded import SECRETS, answer_of, place_of, request_of, response_of
 from penstock.outbound.responses import (
     BODY_LIMIT,
     body_parts,
@@ -31,7 +32,7 @@ from penstock.outbound.responses import (
 from penstock.outbound.spans import answered, naming, requesting
 from penstock.ports.bill import Bill
 from penstock.ports.lanes import ErrorReports
-from penstock.ports.receipts import OpenReceipts, Receipt
+from penstock.ports.receipts import NoReceipt, OpenReceipts, Receipt, ReceiptRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -80,7 +81,8 @@ class JobHttp:
 
     With `record=True` the answer is recorded with the job: where it is run again after a kill or a
     release, an equal request takes it from there, without a permit. What is recorded is the answer
-    as it came, but for cookies and what else looks like credentials in its headers.
+    as it came, but for cookies and what else looks like credentials in its headers. With a text
+    nothing is taken: the receipt says that the answer is kept there.
     """
 
     def __init__(
@@ -123,20 +125,29 @@ class JobHttp:
         lane: str | None = None,
         max_bytes: int = BODY_LIMIT,
         patience: float | None = None,
-        record: bool = False,
+        record: bool | str = False,
         amount: AmountValue | Bill | None = None,
         **options: Any,
     ) -> Coroutine[Any, Any, httpx2.Response]:
         """Send a request and read the response. Reads are retried briefly, writes never. Waits for
         each permit until the deadline, or for `patience` seconds; then raises LaneBusy. `record`:
-        leave a receipt, or take the answer from it. `amount` is what it uses at most of what its
+        leave a receipt, or take the answer from it; a text says where the caller stores the answer,
+        and the receipt only refers to that. `amount` is what it uses at most of what its
         lane counts; what it has used is read from `usage` in the answer, where it is JSON."""
-        method, bill = method.upper(), Bill.of(amount)
+        method, bill = method.upper(), Bill.of(amount, _model(options))
         if not record or self._receipts is None:
             return self._request(method, url, lane, max_bytes, patience, options, bill)
         name = lane or self._run.lane or host_lane(_host(url))
-        receipt = self._receipts().begin(request_of(method, url, name, options))
+        asked = request_of(method, url, name, options)
+        if isinstance(record, str):
+            asking = self._request(method, url, lane, max_bytes, patience, options, bill)
+            return _referred(self.receipt(replace(asked, kept=record)), asking)
+        receipt = self.receipt(asked)
         return self._recorded(receipt, method, url, lane, max_bytes, patience, options, bill)
+
+    def receipt(self, asked: ReceiptRequest) -> Receipt:
+        """That of one call; where there is no job, none."""
+        return NoReceipt() if self._receipts is None else self._receipts().begin(asked)
 
     async def _recorded(
         self,
@@ -198,6 +209,8 @@ class JobHttp:
         it has used."""
         name = lane or self._run.lane or host_lane(_host(url))
         bill = Bill.of(amount)
+        if bill is None and self._lanes.counts(name):
+            bill = Bill()
         async with self.exchange(method, url, name, options, patience, bill) as response:
             if response.status_code >= 400:
                 raise_for_status(await read_beginning(response, url), name)
@@ -222,12 +235,11 @@ class JobHttp:
         lane = lane or self._run.lane or None
         for _ in range(HOPS):
             here = (lane if _host(url) == first_host else None) or host_lane(_host(url))
-            if bill is None and self._lanes.counts(here):
-                bill = Bill()
-            async with self.exchange(method, url, here, options, patience, bill) as coming:
+            told = Bill(model=_model(options)) if bill is None else bill
+            async with self.exchange(method, url, here, options, patience, told) as coming:
                 response = await read_whole(coming, url, limit)
-                if bill is not None:
-                    bill.read(response.content)
+                if bill or _is_json(response) or self._lanes.counts(here):
+                    told.read(response.content)
                 raise_for_status(response, here)
             target = response.headers.get("location")
             if response.status_code not in REDIRECTS or not target:
@@ -310,6 +322,8 @@ class JobHttp:
                         client.stream(method, url, timeout=left, **options) as response,
                     ):
                         answered(span, response.status_code)
+                        if bill is not None:
+                            bill.headers = response.headers
                         if response.status_code == 429 and bill is not None:
                             bill.nothing()
                         if response.status_code == 429 and raises_429:
@@ -321,6 +335,8 @@ class JobHttp:
                     f"{without_password(url)!r} cannot be requested: {error}", 0
                 ) from error
             except (httpx2.TransportError, TimeoutError) as error:
+                if bill is not None and isinstance(error, httpx2.ConnectError):
+                    bill.nothing()
                 raise self._unreachable(url, lane, error) from error
             except httpx2.RequestError as error:
                 raise HttpError(f"{without_password(url)}: {error}", 0) from error
@@ -338,6 +354,24 @@ class JobHttp:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         address = f"{parts.hostname}:{port}" if self._probed else None
         return Unavailable(said, lane=lane, address=address)
+
+
+async def _referred(receipt: Receipt, asking: Awaitable[httpx2.Response]) -> httpx2.Response:
+    response = await asking
+    if response.is_success:
+        await receipt.refer(place_of(response))
+    return response
+
+
+def _is_json(response: httpx2.Response) -> bool:
+    return "json" in response.headers.get("content-type", "")
+
+
+def _model(options: dict[str, Any]) -> str:
+    """The model that a request asks, as those to models name it."""
+    body = options.get("json")
+    model = body.get("model") if isinstance(body, dict) else None
+    return model if isinstance(model, str) else ""
 
 
 def host_lane(host: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from penstock.errors import ValidationError
 from penstock.model.redact import HIDDEN, hidden
 from penstock.outbound.responses import without_password
-from penstock.ports.receipts import ReceiptAnswer, ReceiptRequest, usage_of
+from penstock.ports.receipts import ReceiptAnswer, ReceiptRequest, usage_in, usage_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,6 +32,8 @@ NOT_KEPT = ("set-cookie", "content-encoding", "content-length", "transfer-encodi
 def request_of(method: str, url: str, lane: str, options: Mapping[str, Any]) -> ReceiptRequest:
     """A request, as it is to be known again: without credentials, so that they may change."""
     asked = {name: _plain(options[name]) for name in ASKED if options.get(name) is not None}
+    if isinstance(params := asked.get("params"), dict):  # some services take their keys there
+        asked["params"] = {k: one for k, one in params.items() if not _is_secret(k, one)}
     headers = _headers(options)
     asked["headers"] = {
         name: _plain(value) for name, value in headers.items() if not _is_secret(name, value)
@@ -44,6 +46,11 @@ def request_of(method: str, url: str, lane: str, options: Mapping[str, Any]) -> 
         model if isinstance(model, str) else None,
         {"method": method, "host": urlsplit(url).hostname},
     )
+
+
+def place_of(response: httpx2.Response) -> ReceiptAnswer:
+    """What a receipt says of a response that is kept elsewhere."""
+    return ReceiptAnswer({}, usage_in(response.content), {"status": response.status_code})
 
 
 def answer_of(response: httpx2.Response, url: str, options: Mapping[str, Any]) -> ReceiptAnswer:
@@ -95,7 +102,7 @@ def _headers(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return name in SECRETS or hidden({name: value}) != {name: value}
+    return name.lower() in SECRETS or hidden({name: value}) != {name: value}
 
 
 def _json(body: bytes) -> Any:

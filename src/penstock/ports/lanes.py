@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -34,6 +35,11 @@ class Report(NamedTuple):
     """The lane knows already: the permit it happened under has come back with it."""
     resets_after: float | None = None
     """Rate limited: in how many seconds the provider's count starts anew, if it said so."""
+    took: float | None = None
+    """Seconds from the start of the request to its end, where the lane learns from that."""
+    left: tuple[float, float, float, float, float] | None = None
+    """There too, what the provider said is left: requests, and for how many seconds; tokens, and
+    for how many seconds; below 0: it said nothing. And the tokens of this request, or 0."""
 
 
 class ErrorReports(Protocol):
@@ -68,7 +74,9 @@ class PermitRequest(NamedTuple):
     slack: float = 0.0
     """Seconds that the start may be late: the process has been late for others."""
     amount: Amounts | None = None
-    """What it may use at most of what its lane counts."""
+    """What it may use at most of what its lane counts; None: what is usual of its kind."""
+    kind: str = ""
+    """Of the job that asks."""
 
 
 class Permit(NamedTuple):
@@ -118,6 +126,19 @@ class Returned(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True)
+class LearntLimit:
+    """The number of requests at a time that a lane has learnt to have."""
+
+    max_parallel: int
+    why: str
+    since: float
+    least: int
+    most: int
+    told: int | None = None
+    """As many as the provider said are left, where these are fewer."""
+
+
+@dataclass(slots=True, frozen=True)
 class LaneInfo:
     """A lane, as shown to people."""
 
@@ -147,6 +168,11 @@ class LaneInfo:
     """What the last probe found while it was in trouble; None: it was not probed."""
     configured_spacing: float | None = None
     """Seconds between starts without the slow-down; None: it is not slowed down."""
+    learnt: LearntLimit | None = None
+    """Where `max_parallel` is learnt: what it is by that, unless an operator has limited it."""
+    usual_tokens: Mapping[str, int] | None = None
+    """What a request that says nothing of its amount reserves, by kind: the p99 of their real use.
+    None: nothing has been learnt of any."""
 
 
 class LaneCommand(Enum):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.model.job import JobState
 from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
+
+if TYPE_CHECKING:
+    from penstock.ports.backlog import Backlog
 
 MAX_GROUPS = 1000
 """Groups of dead letters that are told of; the biggest."""
@@ -78,6 +81,13 @@ class OperableQueue(Protocol):
 
     async def lanes(self) -> list[LaneInfo]:
         """The lanes in use, by name."""
+        ...
+
+    async def backlog(self) -> Backlog:
+        """What waits, runs and has run, folded, for a forecast.
+
+        SQLite and PostgreSQL read every queued job once. Redis tells of a long line by a sample of
+        it: how many there are is exact, how they are made up is not."""
         ...
 
     async def configure(self, lanes: Sequence[str]) -> None:

@@ -27,7 +27,7 @@ class Http(Protocol):
         lane: str | None = None,
         max_bytes: int = ...,
         patience: float | None = ...,
-        record: bool = ...,
+        record: bool | str = ...,
         amount: AmountValue | Bill | None = ...,
         **options: Any,
     ) -> httpx2.Response: ...
@@ -39,7 +39,7 @@ class Http(Protocol):
         lane: str | None = None,
         max_bytes: int = ...,
         patience: float | None = ...,
-        record: bool = ...,
+        record: bool | str = ...,
         amount: AmountValue | Bill | None = ...,
         **options: Any,
     ) -> httpx2.Response: ...
@@ -66,7 +66,7 @@ class ProviderLanes(Protocol):
     ) -> AbstractAsyncContextManager[None]: ...
 
     def counts(self, name: str) -> bool:
-        """Whether the lane counts tokens or money."""
+        """Whether what an answer tells matters to the lane: its use of tokens, or its headers."""
         ...
 
     @property

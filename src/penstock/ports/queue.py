@@ -30,6 +30,7 @@ from penstock.ports.steps import Consumed, Recorded, StepRow
 
 if TYPE_CHECKING:
     from penstock.model.amounts import Amounts
+    from penstock.ports.ledger import Charge, UsageQuery, UsageSum
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -150,6 +151,8 @@ class Lease(NamedTuple):
     """In a lane that counts amounts: what it was charged for this run."""
     refused: str | None = None
     """Why it cannot be run: its amount is more than its lane ever has."""
+    usual: bool = False
+    """It said nothing of its amount, and was charged for what is usual of its kind."""
 
     @property
     def ref(self) -> Ref:
@@ -413,7 +416,7 @@ class Member(Protocol):
 
 
 class JobQueue(OperableQueue, Protocol):
-    """The ledger."""
+    """Jobs, wherever they are stored."""
 
     @property
     def url(self) -> str: ...
@@ -441,8 +444,10 @@ class JobQueue(OperableQueue, Protocol):
         LogStopped, and nothing is stored, if there is anything new for a log that is stopped
         (but see `stop`); ParentEnded likewise if the run that enqueues them is over.
 
-        `conn`: a connection of the caller to the queue's own database. Then the jobs are part of
-        the transaction that is open on it. ConfigError where the queue has no such thing.
+        `conn`: a connection of the caller to the queue's own database.
+        Then the jobs are part of the transaction that is open on it, and those who wait for jobs
+        are woken by its commit. ConfigError where it is no such connection, or the queue can be
+        part of no transaction.
         """
         ...
 
@@ -499,6 +504,16 @@ class JobQueue(OperableQueue, Protocol):
 
     async def discard(self, where: JobFilter) -> list[str]:
         """Delete matching dead letters."""
+        ...
+
+    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+        """Enter these in the ledger: see `penstock.ports.ledger`. The first word on what a request
+        has used counts, whoever gives it; a reservation changes nothing that is there, and may be
+        forgotten by a crash of the machine if it is `soft`."""
+        ...
+
+    async def usage(self, query: UsageQuery) -> list[UsageSum]:
+        """What was spent: days from the newest on, others from the dearest on, the first 1,000."""
         ...
 
     def callers_waiting(self) -> int:

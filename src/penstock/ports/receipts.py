@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+USAGE_BYTES = 4096
+_JSON = json.JSONDecoder()
 
 
 class Usage(NamedTuple):
@@ -26,6 +30,8 @@ class ReceiptRequest:
     model: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """What people are shown of it."""
+    kept: str | None = None
+    """Where the caller stores the answer, and looks before it asks: see `Receipt.refer`."""
 
 
 class ReceiptAnswer(NamedTuple):
@@ -38,6 +44,9 @@ class ReceiptAnswer(NamedTuple):
     """What people are shown of it, besides those of the request."""
 
 
+ANSWERED = ReceiptAnswer({})
+
+
 class Receipt(Protocol):
     """That of one call."""
 
@@ -47,6 +56,11 @@ class Receipt(Protocol):
 
     async def keep(self, answer: ReceiptAnswer) -> dict[str, Any]:
         """Record the answer, and return it as a rerun gets it."""
+        ...
+
+    async def refer(self, answer: ReceiptAnswer = ANSWERED) -> None:
+        """Record that it was answered, and not the answer, which is `kept` elsewhere. Without
+        `found`: what is asked again leaves another receipt."""
         ...
 
 
@@ -67,6 +81,9 @@ class NoReceipt:
 
     async def keep(self, answer: ReceiptAnswer) -> dict[str, Any]:
         return dict(answer.value)
+
+    async def refer(self, answer: ReceiptAnswer = ANSWERED) -> None:
+        pass
 
 
 class NoReceipts:
@@ -91,6 +108,16 @@ def usage_of(answer: Any) -> Usage:
         None if said is None else int(said),
         _number(told, "cost"),
     )
+
+
+def usage_in(body: bytes) -> Usage:
+    """The same, of an answer in JSON that is not read for it: an embedder's is long."""
+    _, found, rest = body.rpartition(b'"usage"')
+    told = rest[:USAGE_BYTES].decode(errors="replace").lstrip(" \t\r\n:")
+    try:
+        return usage_of({"usage": _JSON.raw_decode(told)[0]}) if found else Usage()
+    except (ValueError, RecursionError):
+        return Usage()
 
 
 def _number(told: Mapping[str, Any], *names: str) -> float | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -27,6 +31,8 @@ from penstock.server.routes import (
     mcp,
     operators,
     tasks,
+    tools,
+    usage,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +40,9 @@ if TYPE_CHECKING:
 
     from penstock.app import Penstock
 
+log = logging.getLogger("penstock.server")
+
+PURGE_SECONDS = 600.0
 ABOUT = (
     "Durable jobs, lanes for every outside service, searchable documents, research, and answers."
 )
@@ -49,8 +58,11 @@ SPANS_ARE_OURS: TelemetryConfig = {
 `Guard`."""
 
 
-def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
-    """Build the API of an app whose services are open."""
+def build(
+    app: Penstock, config: ServerConfig, draining: Draining, *, any_host: bool = False
+) -> FastAPI:
+    """Build the API of an app whose services are open. With `any_host` requests are answered under
+    whatever name of the server."""
     api = FastAPI(
         title="Penstock",
         version=__version__,
@@ -72,8 +84,8 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.told = events.EventCache()
     state.callers = Callers(app.keys.store, config.requests_per_minute, config.anonymous)
     # Each is looked through in turn, so what is asked for most comes first.
-    for_all = (jobs, documents, tasks, answers, events, health)
-    parts = (*for_all, operators, mcp)
+    for_all = (jobs, documents, tasks, answers, tools, events, health)
+    parts = (*for_all, operators, usage, mcp)
     routers = [part.routes for part in parts] + dashboard.ALL
     for router in routers:
         api.include_router(router)
@@ -82,6 +94,39 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     problems.install(api, problem_page)
     openapi.install(api)
     api.add_middleware(
-        Guard, config=config, draining=draining, metrics=state.metrics, page_of=problem_page
+        Guard,
+        config=config,
+        draining=draining,
+        metrics=state.metrics,
+        page_of=problem_page,
+        any_host=any_host,
     )
     return api
+
+
+@asynccontextmanager
+async def working(api: FastAPI) -> AsyncIterator[None]:
+    """Do inside the block what an API does beside its requests."""
+    chores = [
+        asyncio.create_task(_purge(api.state.penstock), name="penstock-purge"),
+        asyncio.create_task(api.state.history.keep(), name="penstock-history"),
+        asyncio.create_task(api.state.metrics.lag.run(), name="penstock-lag"),
+    ]
+    async with mcp.running(api):
+        try:
+            yield
+        finally:
+            for chore in chores:
+                chore.cancel()
+            await asyncio.gather(*chores, return_exceptions=True)
+
+
+async def _purge(app: Penstock) -> None:
+    """Delete expired responses and actions."""
+    while True:
+        try:
+            await app.keys.store.purge(app.queue.now() - app.config.server.idempotency_seconds)
+            await app.keys.store.purge_actions(app.queue.now() - app.config.server.actions_seconds)
+        except Exception as error:
+            log.warning("cannot delete expired answers and actions: %s", error)
+        await asyncio.sleep(PURGE_SECONDS)

@@ -35,6 +35,8 @@ FORWARDED = frozenset(
 """Headers that proxies add, besides those that start with X-Forwarded-."""
 
 API = "/v1/"
+FOR_TOOLS = ("/mcp", "/v1/tools", "/v1/calls")
+"""Where callers may go who may only call tools."""
 
 
 class Callers:
@@ -56,7 +58,8 @@ class Callers:
         key = await self._key(hash_of(secret))
         if key is None:
             raise _unauthorized("unknown or revoked API key")
-        return Caller(key.tenant, key.scopes, key.id, key.requests_per_minute, key.name)
+        per_minute = key.requests_per_minute
+        return Caller(key.tenant, key.scopes, key.id, per_minute, key.name, key.tools)
 
     def _check_anonymous(self, request: Request) -> None:
         if self._anonymous is Anonymous.NOBODY:
@@ -115,6 +118,10 @@ async def known(request: Request) -> Caller:
     """Dependency: the authenticated caller, within the rate limit."""
     callers: Callers = request.app.state.callers
     caller = await callers.caller(request)
+    why = caller.confined()
+    # Not `request.url`: it is made of the Host header, which callers choose.
+    if why is not None and not _is_for_tools(request.scope["path"]):
+        raise Problem(403, "forbidden", why)
     allowance = callers.take(caller)
     headers = allowance.headers()
     if not allowance.allowed:
@@ -140,6 +147,10 @@ async def check_still_allowed(request: Request) -> None:
 
 
 Known = Annotated[Caller, Depends(known)]
+
+
+def _is_for_tools(path: str) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in FOR_TOOLS)
 
 
 def check_parameters(request: Request) -> None:

@@ -46,14 +46,21 @@ def _access(*scopes: KeyScope) -> Any:
     async def view(request: Request) -> CallerView:
         caller = await known(request)
         for scope in scopes:
-            if (lacks := caller.lacks(scope)) is not None:
-                raise Problem(403, "forbidden", lacks)
+            check_scope(caller, scope)
         check_parameters(request)
         return CallerView(request.app.state.penstock, caller)
 
     return Depends(view)
 
 
+def check_scope(caller: Caller, scope: KeyScope) -> None:
+    """Raise 403 unless the caller has the scope."""
+    if (lacks := caller.lacks(scope)) is not None:
+        raise Problem(403, "forbidden", lacks)
+
+
+ToolAccess = Annotated[CallerView, _access()]
+"""Access whose scope depends on what is asked for; the route checks it."""
 ReadAccess = Annotated[CallerView, _access(KeyScope.READ)]
 WriteAccess = Annotated[CallerView, _access(KeyScope.WRITE)]
 AskAccess = Annotated[CallerView, _access(KeyScope.WRITE, KeyScope.READ)]

@@ -59,7 +59,13 @@ register_url_convertor("name", _Name())
 
 class Guard:
     def __init__(
-        self, app: App, config: ServerConfig, draining: Draining, metrics: Metrics, page_of: PageOf
+        self,
+        app: App,
+        config: ServerConfig,
+        draining: Draining,
+        metrics: Metrics,
+        page_of: PageOf,
+        any_host: bool = False,
     ) -> None:
         self._app = app
         self._page_of = page_of
@@ -67,7 +73,7 @@ class Guard:
         self._metrics = metrics
         self._origins = Origins(config.origins)
         self._hosts: frozenset[str] | None = frozenset((*LOOPBACK, config.host, *config.hosts))
-        if not is_loopback(config.host) and not config.hosts:
+        if any_host or (not is_loopback(config.host) and not config.hosts):
             # It may be reached under any name. Nobody gets in without a key there, and a key is
             # not sent by a browser that was led astray.
             self._hosts = None

@@ -51,6 +51,8 @@ class Pace(NamedTuple):
 class LaneUse(NamedTuple):
     in_flight: int
     waiting: int
+    limit: int | None = None
+    """Requests at a time."""
 
 
 UNUSED = LaneUse(0, 0)
@@ -105,7 +107,7 @@ class History:
                 sum(one.status.get("busy", 0) for one in processes),
                 sum(one.max_workers for one in processes),
                 {
-                    x.name: LaneUse(x.in_flight, x.waiting)
+                    x.name: LaneUse(x.in_flight, x.waiting, x.max_parallel)
                     for x in lanes
                     if x.in_flight or x.waiting
                 },
@@ -142,11 +144,16 @@ class History:
             ],
         )
 
-    def of_lane(self, name: str, last: int = KEPT) -> dict[str, Any]:
-        """Return the columns of one lane."""
+    def of_lane(self, name: str, limit: int, last: int = KEPT) -> dict[str, Any]:
+        """Return the columns of one lane, whose limit is now `limit`."""
         samples = list(self.samples)[-last:]
         uses = [one.lanes.get(name, UNUSED) for one in samples]
+        limits = []
+        for use in reversed(uses):
+            limit = use.limit or limit
+            limits.append(limit)
         return {
+            "limit": limits[::-1],
             "at": [round(one.at, 1) for one in samples],
             "in_flight": [one.in_flight for one in uses],
             "waiting": [one.waiting for one in uses],

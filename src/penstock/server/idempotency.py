@@ -32,7 +32,9 @@ REPLAYED = {"Idempotency-Replayed": "true"}
 
 
 def _fingerprint(request: Request, *content: Any) -> str:
-    told = [request.method, request.url.path, request.url.query, *content]
+    # How long a caller waits for it is no part of what is asked for.
+    asked = [one for one in request.query_params.multi_items() if one[0] != "wait"]
+    told = [request.method, request.url.path, asked, *content]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

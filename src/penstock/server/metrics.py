@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from penstock.engine.loop_monitor import LoopLag
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
+from penstock.ports.ledger import UsageSum
 from penstock.ports.operators import KindCounts
 from penstock.server.queue_metrics import DESCRIBED, QueueSnapshot, look_at
 
@@ -38,6 +39,7 @@ class Metrics:
         """Open streams, by tenant."""
         self._kinds = KindLabels(handled)
         self._lanes = LaneLabels()
+        self._models = ModelLabels()
         self._registry = registry = CollectorRegistry()
         route = ["method", "route"]
         self._requests = Counter(
@@ -96,9 +98,29 @@ class Metrics:
         """Return all metrics as text, and the content type."""
         look = self._kinds.bounded(await look_at(app))
         look = look._replace(lanes=self._lanes.bounded(look.lanes, app.lanes.named()))
+        look = look._replace(models=self._models.bounded(look.models))
         looked_up = CollectorRegistry()
         looked_up.register(_Found([one.family(look) for one in DESCRIBED]))
         return generate_latest(self._registry) + generate_latest(looked_up), CONTENT_TYPE_LATEST
+
+
+class ModelLabels:
+    """Gives a hundred models their own label, the dearest when first seen, which then keep it."""
+
+    def __init__(self) -> None:
+        self._own: set[str] = set()
+
+    def bounded(self, models: Sequence[UsageSum]) -> Sequence[UsageSum]:
+        """Combine the models without their own label into one."""
+        for one in models:
+            if len(self._own) < MAX_OTHERS:
+                self._own.add(one.name)
+        own = self._own - {OTHER}
+        rest = [one for one in models if one.name not in own]
+        if not rest:
+            return models
+        figures = (sum(figures) for figures in zip(*(one[1:] for one in rest), strict=True))
+        return [*(one for one in models if one.name in own), UsageSum(OTHER, *figures)]
 
 
 class _Found(Collector):
@@ -175,4 +197,5 @@ def _one_lane(lanes: Sequence[LaneInfo]) -> LaneInfo:
         used_today=sum(one.used_today for one in lanes),
         breaker=max((one.breaker for one in lanes), key=BREAKERS.index),
         blocked_why=next((one.blocked_why for one in lanes if one.blocked_why), None),
+        learnt=None,
     )

@@ -120,11 +120,12 @@ def install(api: FastAPI, page_of: PageOf) -> None:
             if for_people(request):
                 missing = Problem(404, "not-found", "no such page")
                 return page_of(request, missing)
+            root = request.scope.get("state", {}).get("root", "")  # if it is mounted
             return Problem(
                 404,
                 "not-found",
-                "nothing is at this path; /openapi.json says what there is, and a slash in an id "
-                "is written %2F",
+                f"nothing is at this path; {root}/openapi.json says what there is, and a slash in "
+                "an id is written %2F",
             ).response()
         return Problem(
             error.status_code, "bad-request", str(error.detail), headers=error.headers

@@ -24,6 +24,8 @@ class QueueCache:
     def __init__(self, app: Penstock) -> None:
         self._app = app
         self._lock = asyncio.Lock()
+        self.forecasting = asyncio.Lock()
+        """Forecasts read every job, and are not cached: they are made one at a time."""
         self._outlook: tuple[float, QueueOutlook] | None = None
         self._counts: OrderedDict[str, tuple[float, list[KindCounts]]] = OrderedDict()
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.core import Metric
 
+from penstock.model.amounts import MICRO
 from penstock.model.tally import BOUNDS, ENDINGS, DurationHistogram, Tally
 from penstock.ports.lanes import LaneInfo
+from penstock.ports.ledger import UsageSum
 from penstock.ports.operators import KindCounts, ProcessInfo
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ class QueueSnapshot(NamedTuple):
     """By process."""
     callers_waiting: int
     now: float
+    models: Sequence[UsageSum] = ()
+    """What was used today, by model."""
 
 
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
@@ -61,7 +66,10 @@ async def look_at(app: Penstock) -> QueueSnapshot:
     counts, processes = await app.counts(), await app.processes()
     lanes, now = await app.lane_infos(), app.queue.now()
     tallies = {process.id: Tally.from_status(process.status) for process in processes}
-    return QueueSnapshot(counts, processes, lanes, tallies, app.queue.callers_waiting(), now)
+    today = datetime.fromtimestamp(now, UTC).date()
+    models = await app.usage("model", since=today, until=today)
+    waiting = app.queue.callers_waiting()
+    return QueueSnapshot(counts, processes, lanes, tallies, waiting, now, models)
 
 
 def _jobs(look: QueueSnapshot) -> Iterable[Sample]:
@@ -103,6 +111,25 @@ def _of_processes(
     figure: Callable[[ProcessInfo, float], float],
 ) -> Callable[[QueueSnapshot], list[Sample]]:
     return lambda look: [((one.id,), figure(one, look.now)) for one in look.processes]
+
+
+def _used(
+    name: str, about: str, labels: tuple[str, ...], figures: Callable[[UsageSum], Iterable[Sample]]
+) -> Described:
+    """A figure of what was used today, by model."""
+
+    def samples(look: QueueSnapshot) -> Iterable[Sample]:
+        for one in look.models:
+            for values, figure in figures(one):
+                yield (one.name, *values), figure
+
+    return Described(f"penstock_today_{name}", "gauge", ("model", *labels), about, samples)
+
+
+def _directions(one: UsageSum) -> Iterable[Sample]:
+    yield ("input",), one.input_tokens
+    yield ("output",), one.output_tokens
+    yield ("any",), one.tokens - one.input_tokens - one.output_tokens
 
 
 def _states(look: QueueSnapshot) -> Iterable[Sample]:
@@ -247,6 +274,15 @@ DESCRIBED = (
     _lane(
         "max_parallel", "Requests that may be under way at a time.", lambda lane: lane.max_parallel
     ),
+    Described(
+        "penstock_lane_learnt_parallel",
+        "gauge",
+        LANE,
+        "What `max_parallel` is by what was learnt, where it is `auto`.",
+        lambda look: [
+            ((lane.name,), lane.learnt.max_parallel) for lane in look.lanes if lane.learnt
+        ],
+    ),
     _lane(
         "spacing_seconds", "Between two starts now, slow-down included.", lambda lane: lane.spacing
     ),
@@ -261,6 +297,32 @@ DESCRIBED = (
     ),
     _lane("blocked", "1 while it is paused or blocked.", lambda lane: lane.blocked_why is not None),
     _lane("used_today", "Starts since midnight UTC.", lambda lane: lane.used_today),
+    _used(
+        "tokens",
+        "Tokens used since midnight UTC. `any`: it was not told which they are. A hundred models "
+        "are told apart, and the rest together as `other`.",
+        ("direction",),
+        _directions,
+    ),
+    _used(
+        "cost",
+        "Money spent since midnight UTC, of requests whose price is known.",
+        (),
+        lambda one: [((), one.cost / MICRO)],
+    ),
+    _used(
+        "requests_unpriced",
+        "Requests since midnight UTC whose price is unknown.",
+        (),
+        lambda one: [((), one.unpriced)],
+    ),
+    _used(
+        "requests_reserved",
+        "Requests since midnight UTC that have not told their use: what was reserved for them is "
+        "counted.",
+        (),
+        lambda one: [((), one.reserved)],
+    ),
     Described(
         "penstock_queue_callers_waiting",
         "gauge",

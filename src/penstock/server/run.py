@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,19 +13,15 @@ import uvicorn
 
 from penstock.errors import ConfigError
 from penstock.model.server import Anonymous, ServerConfig
-from penstock.server.api import build
+from penstock.server.api import build, working
 from penstock.server.connections import ConnectionGate
 from penstock.server.draining import Draining
-from penstock.server.routes import mcp
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
-log = logging.getLogger("penstock.server")
-
 BACKLOG = 2048
 LATE_SECONDS = 0.2
-PURGE_SECONDS = 600.0
 
 
 class _Server(uvicorn.Server):
@@ -75,13 +70,8 @@ async def listening(
     )
     host, port = bound.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    async with mcp.running(api):
+    async with working(api):
         done = asyncio.create_task(server.serve(sockets=[bound]), name="penstock-http")
-        chores = [
-            asyncio.create_task(_purge(app), name="penstock-purge"),
-            asyncio.create_task(api.state.history.keep(), name="penstock-history"),
-            asyncio.create_task(api.state.metrics.lag.run(), name="penstock-lag"),
-        ]
         try:
             yield HttpServing(f"http://{shown}:{port}", server, done)
         finally:
@@ -90,9 +80,7 @@ async def listening(
             # that is closed under a request looks to its caller as if it might have been done.
             await asyncio.sleep(LATE_SECONDS)
             server.should_exit = True
-            for chore in chores:
-                chore.cancel()
-            await asyncio.gather(done, *chores, return_exceptions=True)
+            await asyncio.gather(done, return_exceptions=True)
 
 
 def bind(config: ServerConfig) -> socket.socket:
@@ -129,14 +117,3 @@ async def _check_keys(app: Penstock, config: ServerConfig) -> None:
             f"listening on {config.host} requires an API key; create one with "
             "`penstock keys create NAME`"
         )
-
-
-async def _purge(app: Penstock) -> None:
-    """Delete expired responses and actions."""
-    while True:
-        try:
-            await app.keys.store.purge(app.queue.now() - app.config.server.idempotency_seconds)
-            await app.keys.store.purge_actions(app.queue.now() - app.config.server.actions_seconds)
-        except Exception as error:
-            log.warning("cannot delete expired answers and actions: %s", error)
-        await asyncio.sleep(PURGE_SECONDS)

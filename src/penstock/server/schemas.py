@@ -81,6 +81,14 @@ class SignalBody(RequestBody):
     )
 
 
+class AnswerBody(RequestBody):
+    question: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
+        description="`id` of the question."
+    )
+    content: dict[str, Any] = Field(default_factory=dict, description="As its schema says.")
+    decline: bool = Field(False, description="Do not answer: the tool goes on without.")
+
+
 class RerunBody(RequestBody):
     optional = True
     from_step: Annotated[str, StringConstraints(min_length=1, max_length=220)] | None = Field(

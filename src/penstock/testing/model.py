@@ -561,8 +561,8 @@ class ReferenceModel:
         if known is None:
             return  # the slots of questions are counted in their lane
         held = sum(one[0] == lane for one in self._slots)
-        if held > known.max_parallel:
-            self.wrong.append(f"{held} slots are taken in lane {lane} of {known.max_parallel}")
+        if held > known.places:
+            self.wrong.append(f"{held} slots are taken in lane {lane} of {known.places}")
         if before is None or before.trial is None:
             self._tries.pop(lane, None)  # a try is over once the lane has heard of it
         if known.step and before is not None and before.step:

@@ -32,7 +32,10 @@ class ReceiptBook:
         """A step was stored, by the run that holds its job with this token."""
         if row.details is None:
             return
-        void = bool(json.loads(row.details).get("void"))
+        details = json.loads(row.details)
+        if details.get("kept"):  # elsewhere: it is never taken, and never void
+            return
+        void = bool(details.get("void"))
         old = self._stored.get((row.job, row.key))
         if old is not None and old.void and not void:
             self._wrong.append(f"a receipt of {row.name} was void, and is not any more")

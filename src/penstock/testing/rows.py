@@ -69,6 +69,13 @@ class LaneRow(NamedTuple):
     step: int
     trial: int | None
     max_parallel: int
+    own_parallel: int | None
+    learnt_parallel: int | None
+
+    @property
+    def places(self) -> int:
+        """Requests at a time: as an operator says, as was learnt, or as configured."""
+        return self.own_parallel or self.learnt_parallel or self.max_parallel
 
 
 class StepRecord(NamedTuple):

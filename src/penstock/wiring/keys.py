@@ -22,11 +22,17 @@ class ApiKeys:
         tenant: str = "default",
         scopes: Iterable[KeyScope | str] = (KeyScope.READ, KeyScope.WRITE),
         requests_per_minute: int | None = None,
+        tools: Iterable[str] | None = None,
     ) -> tuple[ApiKey, Secret]:
-        """Store a new key; its secret, to be handed to its owner, cannot be had again.
+        """Store a new key; its secret, to be handed to its owner, cannot be had again. With `tools`
+        it may call these, over HTTP and MCP, and do nothing else.
         ValidationError says what is wrong with what was asked for."""
         key, secret = new_key(
-            name, tenant=tenant, scopes=scopes, requests_per_minute=requests_per_minute
+            name,
+            tenant=tenant,
+            scopes=scopes,
+            requests_per_minute=requests_per_minute,
+            tools=tools,
         )
         await self.store.add_key(key, hash_of(secret.reveal()))
         return key, secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from penstock.errors import LaneNotFound
 from penstock.lanes.registry import LaneRegistry
@@ -14,7 +14,12 @@ from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import JobFilter, JobQueue
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from penstock.engine.ticker import PeriodicKind
+    from penstock.forecast.forecast import Forecast
+    from penstock.forecast.forecaster import ForecastOptions
+    from penstock.ports.ledger import UsageBy, UsageSum
 
 
 class Operations:
@@ -62,6 +67,21 @@ class Operations:
 
         return periodic_kinds(await self.queue.processes(), self.queue.now())
 
+    async def usage(
+        self,
+        by: UsageBy = "day",
+        *,
+        tenant: str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+    ) -> list[UsageSum]:
+        """What requests have used, from the ledger: tokens, and money in millionths, of one tenant
+        or of all, from one day (UTC) to another. Days from the newest on, others from the dearest
+        on. By task (the log of a job) and by job for as long as single charges are kept."""
+        from penstock.ports.ledger import usage_query  # most apps have nothing to pay
+
+        return await self.queue.usage(usage_query(by, tenant, since, until))
+
     async def lane_infos(self) -> list[LaneInfo]:
         """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""
         return await self.queue.lanes()
@@ -95,6 +115,13 @@ class Operations:
         if not await self.queue.limit(name, limits):
             raise LaneNotFound(name)
         return await self._lane_info(name)
+
+    async def forecast(self, **options: Unpack[ForecastOptions]) -> Forecast:
+        """When the backlog is done, what it costs, and what holds it up, as things stand, or with
+        other limits of lanes (`changes={"embedder": {"max_parallel": 8}}`) or processes."""
+        from penstock.forecast.forecaster import forecast
+
+        return await forecast(self.queue, self.lanes.config, **options)
 
     async def _lane_info(self, name: str) -> LaneInfo:
         for lane in await self.queue.lanes():

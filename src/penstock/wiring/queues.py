@@ -18,6 +18,7 @@ class _Common(TypedDict):
 
     ageing_seconds: float
     retention_seconds: float
+    usage_retention_seconds: float
     lane_config: Callable[[str], LaneConfig]
     weights: Mapping[str, float]
 
@@ -29,6 +30,7 @@ def choose_queue(
     common = _Common(
         ageing_seconds=settings.ageing_seconds,
         retention_seconds=settings.retention_seconds,
+        usage_retention_seconds=settings.usage_retention_seconds,
         lane_config=lanes.config,
         weights=weights,
     )

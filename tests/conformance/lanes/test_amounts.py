@@ -186,12 +186,58 @@ async def test_jobs_start_in_order_as_there_is_room(ledger: Ledger) -> None:
     await started_with(member, leases[0], tokens(100))
     await end(member, up(leases[0]))
 
-    async def next_ones() -> list[str]:
-        return [lease.id for lease in await claim_lanes(member)]
-
-    # Nobody was told that there is room: the line is looked at again soon.
-    assert await until(next_ones, "the large one") == [ids[2]]
+    # The line was put off until there is room by itself: what was given back is used at once.
+    assert [lease.id for lease in await claim_lanes(member)] == [ids[2]]
     assert not await fits(member, 1), "the last one could not start either"
+
+
+async def test_who_says_nothing_reserves_what_is_usual_of_its_kind(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api={**COUNTS, "max_parallel": 10})
+    member = await ledger.join(queue)
+    (told,) = await member.permits([ask()._replace(kind=KIND)])
+    assert isinstance(told, Permit)
+    await returned(member, told, Amounts.of(input_tokens=200, output_tokens=50))
+    assert (await info(queue)).usual_tokens == {KIND: 250}
+
+    # Also jobs; another process, another kind, and who says its amount.
+    await add_one(queue, lane=LANE)
+    await add_one(queue, lane=LANE, amount=tokens(20).text)
+    other = await ledger.join(queue)
+    leases = await claim_lanes(other)
+    assert [lease.reserved for lease in leases] == [(250, 200, 50, 0), tokens(20)]
+    assert [lease.usual for lease in leases] == [True, False]
+    assert not await fits(member, 481)
+    await started_with(other, leases[0], tokens(300))
+    await started_with(other, leases[1], tokens(400))
+    assert (await info(queue)).usual_tokens == {KIND: 300}
+    (stranger,) = await member.permits([ask()._replace(kind="other")])
+    assert isinstance(stranger, Permit)
+    assert not await fits(member, 51)
+
+
+async def test_large_request_is_overtaken_only_for_a_while(ledger: Ledger) -> None:
+    rate = {"tokens_per_interval": 1000, "interval_seconds": 4.0, "max_parallel": 10}
+    queue = await open_lanes(ledger, api=rate)
+    member, other = await ledger.join(queue), await ledger.join(queue)
+
+    async def had(asker: Member, count: int) -> bool:
+        answer = await taken(asker, count)
+        if isinstance(answer, Permit):
+            await returned(asker, answer, None)
+            return True
+        assert answer.why == "its tokens"
+        return False
+
+    assert await had(member, 500)
+    assert not await had(other, 900)
+    assert await had(member, 1), "it may overtake"
+
+    async def large_one_is_next() -> bool:
+        while await had(member, 20):
+            pass
+        return await had(other, 900)
+
+    await until(large_one_is_next, "the large request")
 
 
 async def test_start_that_was_not_used_gives_back_its_amount(ledger: Ledger) -> None:

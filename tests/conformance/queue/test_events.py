@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import JobContext, Penstock
-from penstock.engine import job_events, steps
+from penstock.engine import job_events, run_records
 from penstock.errors import JobNotFound, PayloadTooLarge, ValidationError
 from penstock.model.event import JobEvent
 from penstock.ports.queue import JobQueue, Lease, Member, StepWrite
@@ -225,7 +225,7 @@ async def test_an_event_of_a_lost_lease_is_not_emitted(app: Penstock) -> None:
 
 
 async def test_events_have_limits(app: Penstock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "EVENT_LIMIT", 2)
+    monkeypatch.setattr(run_records, "EVENT_LIMIT", 2)
     errors: list[Any] = []
 
     @app.job(KIND, max_retries=1)

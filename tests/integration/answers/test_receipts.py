@@ -57,6 +57,7 @@ async def test_killed_after_each_answer_of_a_model_it_is_asked_nothing_again(
                 (step.name, step.receipt and step.receipt.model)
                 for job in await app.jobs(limit=1000)
                 for step in await app.steps(job.id)
+                if step.lane != "embedder"  # that of the documents
             ]
     finally:
         await study.farm.close()
@@ -86,7 +87,7 @@ async def test_personal_data_that_a_model_says_reaches_no_record(
             ]
     finally:
         await study.farm.close()
-    assert len(stored) == 3
+    assert sum("kept='vectors'" not in step for step in stored) == 3
     assert "kanarienvogel" not in str(stored)
     files = [path for path in study.farm.folder.rglob("*") if path.is_file()]
     assert not any(b"kanarienvogel" in path.read_bytes() for path in files)

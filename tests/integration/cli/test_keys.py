@@ -61,6 +61,7 @@ def test_options_decide_tenant_scopes_and_limit(cli: Cli) -> None:
     assert made == {
         "id": secret.split("_")[1],
         "name": "ops",
+        "tools": None,
         "tenant": "kim",
         "scopes": ["admin", "read"],
         "requests_per_minute": 30,

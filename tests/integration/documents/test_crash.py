@@ -21,7 +21,7 @@ from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter
 from tests.support.apps.documents import FETCH_STEPS, STEPS
 from tests.support.counting_server import Answer, CountingServer
-from tests.support.document_app import LANE, SOON, Shelf, completed, failed, shelf_in
+from tests.support.document_app import LANE, SOON, Shelf, completed, failed, receipts_of, shelf_in
 from tests.support.embedder import EmbedderServer
 from tests.support.waiting import until
 
@@ -89,8 +89,17 @@ async def test_death_at_any_step_changes_nothing(
     async with shelf.running() as app:
         await uploaded(app)
         await until(lambda: not shelf.blobs(), "the originals to be gone")
+        receipts = await receipts_of(app, EMBED)
 
     assert await shelf.stored() == undisturbed(store)
+    # One for each answer that was paid for, also where the death was between it and the vectors.
+    assert [(one.lane, one.recorded, one.result) for one in receipts] == [
+        ("embedder", True, None)
+    ] * len(shelf.embedder.requests)
+    told = [one.receipt for one in receipts if one.receipt is not None]
+    assert {(one.model, one.kept, one.void) for one in told} == {("toy", "vectors", False)}
+    lost = when == "before" and step.endswith("batch")
+    assert len({one.arguments for one in receipts}) == len(receipts) - lost, "asked once"
 
 
 @pytest.fixture(scope="module")

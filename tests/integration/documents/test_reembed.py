@@ -1,5 +1,6 @@
 """The embedder is replaced: the old model serves until every text has a vector of the new one."""
 
+import json
 import signal
 import threading
 
@@ -10,7 +11,7 @@ from penstock.documents import pipeline, reembed
 from penstock.documents.embed_batches import MAX_TEXTS
 from penstock.documents.reembed import REEMBED
 from penstock.ports.queue import JobFilter
-from tests.support.document_app import LANE, SOON, Shelf, completed
+from tests.support.document_app import LANE, SOON, Shelf, completed, receipts_of
 from tests.support.embedder import identity
 from tests.support.waiting import until
 
@@ -89,6 +90,11 @@ async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
     assert await worker.exit(SOON) == -signal.SIGKILL
     async with filled.running() as app:
         await serves(app, NEW)
+        receipts = await receipts_of(app, REEMBED)
+    requests = [json.loads(hit.body)["model"] for hit in filled.embedder.requests]
+    assert len(receipts) == requests.count(NEW_NAME)
+    told = {(one.receipt.model, one.receipt.kept) for one in receipts if one.receipt}
+    assert told == {(NEW_NAME, "vectors")}
     asked = [text for text, model in filled.embedder.asked if model == NEW_NAME]
     # A text that two tenants have is asked for by each; a batch that was under way, once more.
     made = vectors(filled)[NEW]

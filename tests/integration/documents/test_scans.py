@@ -13,7 +13,7 @@ from penstock.documents.jobs import SCAN
 from penstock.errors import ConfigError
 from penstock.model.document import Document
 from tests.support import scans
-from tests.support.document_app import LANE, SOON, Shelf, completed, failed, found
+from tests.support.document_app import LANE, SOON, Shelf, completed, failed, found, receipts_of
 from tests.support.scans import MODEL, VisionServer, picture, saved
 from tests.support.waiting import look_on, until
 
@@ -280,7 +280,11 @@ async def test_death_in_the_midst_costs_no_page_twice_and_leaves_no_picture(
         vision.fault = None
         await looked_at.farm.start("documents", environment=environment)
         await completed(app, "a")
+        receipts = await receipts_of(app, SCAN)
     assert paid(vision) == [1, 1, 2]
+    told = [one.receipt for one in receipts if one.receipt is not None]
+    assert [one.kept for one in told] == ["page text"] * 3, "the first ask for page 3 has no answer"
+    assert all(one.model and one.seconds for one in told)
     assert list(temporary.iterdir()) == []
 
 

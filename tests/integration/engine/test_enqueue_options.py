@@ -269,3 +269,12 @@ async def test_many_children_are_stored_together_and_made_once(farm: Farm) -> No
         (9, "MEDIUM", "nine"),
     ]
     assert {(child.log, child.deadline) for child in children} == {("log", job.deadline)}
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "a/b", "A" * 32, "a" * 33, 5, True, "a\0b"])
+async def test_id_of_ones_own_has_the_form_of_an_id(farm: Farm, wrong: Any) -> None:
+    async with farm.bare() as app:
+        with pytest.raises(ValidationError, match="job_id is 32 hex digits"):
+            await app.enqueue("load", job_id=wrong)
+        job = await app.enqueue("load", job_id="a" * 32)
+        assert [one.id for one in await app.jobs()] == [job.id] == ["a" * 32]

@@ -9,50 +9,52 @@ import pytest
 from penstock import JobContext, JobState, Penstock
 from penstock.errors import AmountTooLarge, ValidationError
 from tests.support.counting_server import Answer, CountingServer
-from tests.support.spending import LIMITS, PARALLEL, SIZES, spend
-from tests.support.token_provider import TokenProvider
+from tests.support.metered_provider import MeteredProvider
+from tests.support.spending import APART, TOGETHER, error_in_flight, limits_of, spend
 from tests.support.worker_processes import Farm
 
 SOON = 60.0
 WINDOW = 3.0
 FIRST = [
-    ("sqlite", "together", False),
-    ("postgres", "apart", False),
-    ("redis", "together", True),
+    ("sqlite", TOGETHER, "sliding"),
+    ("postgres", APART, "sliding"),
+    ("redis", TOGETHER, "bucket"),
 ]
 COURSES = [
     *FIRST,
     *(
-        pytest.param(queue, limits, refills, marks=pytest.mark.long)
+        pytest.param(queue, meters, window, marks=pytest.mark.long)
         for queue in ("sqlite", "postgres", "redis", "valkey")
-        for limits in LIMITS
-        for refills in (False, True)
-        if (queue, limits, refills) not in FIRST
+        for meters in (TOGETHER, APART)
+        for window in ("sliding", "bucket")
+        if (queue, meters, window) not in FIRST
     ),
 ]
 
 
-@pytest.mark.parametrize(("queue", "limits", "refills"), COURSES)
+@pytest.mark.parametrize(("queue", "meters", "window"), COURSES)
 async def test_provider_that_counts_tokens_refuses_nothing(
-    tmp_path: Path, queue: str, limits: str, refills: bool
+    tmp_path: Path, queue: str, meters: tuple[str, ...], window: str
 ) -> None:
-    async with TokenProvider(WINDOW, LIMITS[limits], refills) as provider:
+    with MeteredProvider(limits_of(60_000, meters, WINDOW, window)) as provider:
         count = await spend(tmp_path, queue, provider, windows=2.0)
-    print(f"{queue}: {provider.share():.0%} of what is allowed was used, {provider.late} late")
-    assert (provider.refused, len(provider.requests)) == (0, count)
-    assert max(provider.worst.values()) <= 1e-3
+    print(f"{queue}: {provider.worst}, {provider.late} late")
+    assert (provider.refused, len(provider.log)) == ([], count)
+    assert max(provider.worst.values()) <= 1 + 1e-6
 
 
-async def test_bounds_that_are_too_low_overshoot_by_the_error_in_flight_at_most(
-    tmp_path: Path,
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_bounds_that_are_too_low_overshoot_by_the_error_in_flight_and_lose_nothing(
+    tmp_path: Path, refuses: bool
 ) -> None:
-    limits = {"tokens": 60_000}
-    async with TokenProvider(WINDOW, limits, trusts=True) as provider:
+    limits = limits_of(60_000, TOGETHER, WINDOW, "sliding")
+    with MeteredProvider(limits, refuses=refuses) as provider:
         count = await spend(tmp_path, "sqlite", provider, windows=2.0, real=(1.0, 3.0))
-    in_flight = PARALLEL * 2 * max(SIZES)
-    print(f"{provider.worst['tokens']:,.0f} tokens over, {in_flight:,} in flight at most")
-    assert len(provider.requests) == count
-    assert provider.worst["tokens"] <= in_flight
+    over = (provider.worst["tokens"] - 1) * 60_000
+    in_flight = error_in_flight(provider.log, lag=WINDOW / 3)
+    print(f"{over:,.0f} tokens over, {in_flight:,} in flight; {len(provider.refused)} refused")
+    assert len([one for one in provider.log if not one.over]) == count
+    assert over <= in_flight
 
 
 def app_of(farm: Farm, **lane: Any) -> Penstock:
@@ -132,7 +134,7 @@ async def test_client_reads_the_use_from_the_answer(farm: Farm, server: Counting
         done = await app.wait((await app.enqueue("call")).id, timeout=SOON)
     assert done.state is JobState.COMPLETED, done.error
     ((used,),) = farm.query("SELECT used FROM lanes WHERE name = 'model'")
-    _, _, _, _, parts, under_way = json.loads(used)
+    _, _, _, _, parts, under_way, _, _ = json.loads(used)
     assert (sum(part[1] for part in parts), under_way) == (300, [])
 
 

@@ -65,8 +65,12 @@ async def test_killed_in_the_middle_a_task_goes_on_and_ends_with_the_same_result
             view = await finished(app, task)
             await app.drain(SOON)
             jobs = await app.jobs(log=log_of(task), limit=1000)
+            receipts = [(job.kind, await app.steps(job.id)) for job in jobs]
     finally:
         await again.farm.close()
+    places = {FIND: {"findings"}, PAGE: {"document"}}
+    for kind, steps in receipts:
+        assert {one.receipt.kept for one in steps if one.receipt} == places.get(kind, set())
     assert (view.status, view.progress, view.errors) == ("completed", "4/4", ())
     assert told(view) == told(undisturbed)
     assert {job.state for job in jobs} == {"completed"}

@@ -7,6 +7,8 @@ from pathlib import Path
 import httpx2 as httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from penstock import Penstock
+from penstock.ports.ledger import DAY, Charge, Payer
 from tests.support.serve_process import Host
 from tests.support.waiting import until
 
@@ -45,12 +47,23 @@ def growing(figures: Figures) -> Iterator[tuple[str, frozenset[tuple[str, str]]]
     return (key for key in figures if key[0] in names)
 
 
+async def spend(host: Host) -> None:
+    """Something, today and tomorrow."""
+    async with Penstock(host.cli.url) as app:
+        now = app.queue.now()
+        days = (("1", now), ("2", now + DAY))
+        charges = [Charge(name, at, Payer("a"), "llm", "m", 3, 2, 0, 5) for name, at in days]
+        await app.queue.charge(charges)
+
+
 async def test_metrics_tell_of_real_work_and_never_go_backwards(host: Host) -> None:
     host.others["lease_seconds"] = 9.0  # the tally is told three times in it
+    host.others["lanes"] = {"embedder": {"max_parallel": "auto"}}
     served = host.serve()
     async with served.client() as client:
         await client.put("/v1/index/a", json={"text": "The turbine turns."})
         await client.get("/v1/jobs/nobody")
+        await spend(host)
 
         async def counted() -> tuple[Figures, dict[str, str]] | None:
             figures, types = await read(client)

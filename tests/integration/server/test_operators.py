@@ -295,3 +295,34 @@ async def test_history_is_kept_once(site: Site) -> None:
     async with site.listening():
         keeping = [task for task in asyncio.all_tasks() if task.get_name() == "penstock-history"]
         assert len(keeping) == 1
+
+
+async def test_a_forecast_is_of_the_tenants_own_jobs(site: Site) -> None:
+    await site.app.enqueue_many("add", [{"a": n, "b": 1} for n in range(30)], tenant="a")
+    await site.app.enqueue("add", {"a": 1, "b": 1}, tenant="b")
+    await site.app.queue.configure(["openalex", "host:secret.example"])
+    async with await site.client("a", READ) as reader:
+        seen = (await reader.get("/v1/forecast")).json()
+        assert (seen["jobs"], seen["stays"], seen["workers"], seen["done_at"]) == (30, 30, 0, None)
+        (line,) = seen["lines"]
+        assert (line["kind"], line["lane"], line["held_by"]) == ("add", None, "no worker process")
+        assert seen["words"][0] == "30 jobs never, as things stand"
+
+        asked: dict[str, str | int] = {"processes": 2, "workers": 5}
+        asked["set"] = "openalex.max_parallel=4"
+        seen = (await reader.get("/v1/forecast", params=asked)).json()
+        assert (seen["stays"], seen["workers"]) == (0, 10)
+        assert seen["done_at"] > seen["at"]
+        assert seen["unknown_kinds"] == ["add"]
+
+        for wrong, why in (
+            ("openalex.colour=4", ""),
+            ("nothing", ""),
+            ("host:secret.example.max_parallel=9", "is not in use"),
+        ):
+            refused = await reader.get("/v1/forecast", params={"set": wrong})
+            assert refused.status_code == 422, refused.text
+            assert why in refused.text
+    async with await site.client("b") as admin:
+        asked = {"set": "host:secret.example.max_parallel=9"}
+        assert (await admin.get("/v1/forecast", params=asked)).json()["jobs"] == 1

@@ -49,12 +49,18 @@ async def site(tmp_path: Path, embedder: EmbedderServer) -> AsyncIterator[Site]:
         async def keep(ctx: JobContext, said: str) -> str:
             return said
 
+        @site.app.tool("openalex")
+        def keep_again(said: str = "") -> str:
+            """Keep something; by the name of a lane, which paths have, too."""
+            return said
+
         yield site
 
 
 async def stored(site: Site) -> dict[str, str]:
     """Something of every kind that holds the secret; ids by their names in paths."""
     job = await site.app.enqueue("keep", {"said": SECRET}, key="known")
+    made = await site.app.enqueue("openalex", {"said": SECRET})
     async with site.app.running():
         document = await site.app.documents.add(SECRET, id="secret", title=SECRET)
         await site.app.documents.wait(document.ref.id, timeout=60)
@@ -63,6 +69,7 @@ async def stored(site: Site) -> dict[str, str]:
     answer = await site.app.answers.ask(SECRET)
     return {
         "{job_id}": job.id,
+        "{call_id}": made.id,
         "{document_id}": "secret",
         "{task_id}": task.id,
         "{answer_id}": answer.id,
@@ -149,6 +156,8 @@ async def test_each_tool_needs_its_scopes(site: Site) -> None:
         "get_page": {"document": "x"},
         "redrive": {"everything": True},
         "get_answer": {"answer_id": "x"},
+        "get_result": {"call_id": "x"},
+        "cancel_call": {"call_id": "x"},
     }
     async with site.listening(require_key=True) as address:
         refused: dict[KeyScope, set[str]] = {}
@@ -165,5 +174,5 @@ async def test_each_tool_needs_its_scopes(site: Site) -> None:
                     if result.is_error and "needs the scope" in str(result.content):
                         refused[scope].add(tool.name)
     reading = {one.name for one in tools if one.annotations and one.annotations.read_only_hint}
-    assert refused[WRITE] == reading | {"ask"}
+    assert refused[WRITE] == reading | {"ask", "openalex"}, "their answers are of what is stored"
     assert refused[READ] == {one.name for one in tools} - reading

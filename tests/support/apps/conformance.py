@@ -1,20 +1,27 @@
 """The tools that the conformance suite of MCP asks for by name, on the real queue and by way of the
-real server. A process that loads this app offers them beside its own.
+real server. Those that any app could have are tools of this app (`@app.tool`).
 
-They are jobs. What a job asks its client, and what it is answered, is in the job's log.
+The rest test the protocol itself: they ask the client before anything is stored, refuse clients
+without tasks, or ask while they run. Those are jobs, too: what one asks its client, and what it is
+answered, is in its log.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.server import require_client_extension
 from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
+    AudioContent,
     CallToolResult,
+    EmbeddedResource,
+    ImageContent,
     InputRequiredResult,
     TextContent,
 )
@@ -22,7 +29,6 @@ from mcp_types import (
 import penstock.mcp.server
 from penstock import Penstock
 from penstock.engine.context import JobContext
-from penstock.errors import PermanentError
 from penstock.mcp.results import TASK
 from penstock.mcp.tasks import TaskWork, WorkStatus
 from penstock.mcp.tool_view import (
@@ -36,7 +42,7 @@ from penstock.mcp.tool_view import (
 from penstock.model.access import KeyScope
 from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState
-from tests.support.mcp_fixture_tools import NAME, question
+from tests.support.mcp_fixture_tools import NAME, PICTURE, RESOURCE, SOUND, WORDS, question
 from tests.support.mcp_fixture_tools import TOOLS as PLAIN
 
 MAX_WAIT = 60.0
@@ -47,20 +53,68 @@ app = Penstock()
 # Jobs
 
 
-@app.job("fixture.slow", timeout=120)
-async def slow(ctx: JobContext, seconds: float) -> dict[str, Any]:
+@app.tool(timeout=120)
+async def slow_compute(seconds: float = 1, label: str = "") -> str:
+    """Take a while."""
     await asyncio.sleep(seconds)
-    return {"text": f"computed for {seconds:g} s"}
+    return f"computed for {seconds:g} s"
+
+
+@app.tool(max_retries=0)
+async def protocol_error_job() -> None:
+    """Break, not at once: what is over at once is no task."""
+    await asyncio.sleep(1)
+    raise MCPError(INTERNAL_ERROR, "the protocol broke")
+
+
+@app.tool
+async def test_tool_with_progress(ctx: JobContext) -> str:
+    """Tell how far it is."""
+    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
+        await ctx.progress(part, f"{part:.0%}")
+        await asyncio.sleep(1.1)  # who follows a job looks once a second
+    return "done"
+
+
+@app.tool
+def test_simple_text() -> TextContent:
+    """Show a text."""
+    return WORDS
+
+
+@app.tool
+def test_image_content() -> ImageContent:
+    """Show a picture."""
+    return PICTURE
+
+
+@app.tool
+def test_audio_content() -> AudioContent:
+    """Play a sound."""
+    return SOUND
+
+
+@app.tool
+def test_embedded_resource() -> EmbeddedResource:
+    """Show a resource."""
+    return RESOURCE
+
+
+@app.tool
+def test_multiple_content_types() -> list[TextContent | ImageContent | EmbeddedResource]:
+    """Show several things."""
+    return [WORDS, PICTURE, RESOURCE]
+
+
+@app.tool
+def test_error_handling() -> CallToolResult:
+    """Say that it has failed."""
+    return CallToolResult(content=[WORDS], is_error=True)
 
 
 @app.job("fixture.failing")
 async def failing(ctx: JobContext) -> dict[str, Any]:
     return {"text": "this tool always fails", "error": True}
-
-
-@app.job("fixture.broken", max_retries=0)
-async def broken(ctx: JobContext) -> dict[str, Any]:
-    raise PermanentError("the protocol broke")
 
 
 @app.job("fixture.asking", timeout=120)
@@ -100,8 +154,6 @@ class JobWork(TaskWork):
         match job.state:
             case JobState.COMPLETED:
                 status, said = "completed", {"result": _result(job)}
-            case JobState.FAILED:
-                status, said = "failed", {"error": {"code": -32603, "message": "it broke"}}
             case JobState.CANCELLED:
                 status = "cancelled"
             case _ if asked:
@@ -161,26 +213,14 @@ Call = Context[McpServices, Any]
 
 
 async def greet(tenant_view: ReadAccess, name: str = "World") -> CallToolResult:
-    """Greet."""
+    """Greet, and never as a task."""
     return _text(f"Hello, {name}!")
-
-
-async def slow_compute(
-    tenant_view: WriteAccess, seconds: float = 1, label: str = ""
-) -> CallToolResult:
-    """Take a while."""
-    return await _run(tenant_view, "fixture.slow", seconds=seconds)
 
 
 async def failing_job(tenant_view: WriteAccess, context: Call) -> CallToolResult:
     """Fail; only as a task."""
     require_client_extension(context.request_context, TASKS)
     return await _run(tenant_view, "fixture.failing")
-
-
-async def protocol_error_job(tenant_view: WriteAccess) -> CallToolResult:
-    """Break."""
-    return await _run(tenant_view, "fixture.broken")
 
 
 async def confirm_delete(tenant_view: WriteAccess, filename: str) -> CallToolResult:
@@ -213,9 +253,7 @@ async def greeting(ctx: JobContext, given: str) -> dict[str, Any]:
 WORK = JobWork()
 TOOLS = (
     greet,
-    slow_compute,
     failing_job,
-    protocol_error_job,
     confirm_delete,
     multi_input,
     test_tool_with_task,
@@ -223,9 +261,9 @@ TOOLS = (
 
 
 class Fixtures(penstock.mcp.server.PenstockMCP):
-    def __init__(self, service: McpServices) -> None:
+    def __init__(self, service: McpServices, families: Collection[str] | None = None) -> None:
         tools = [Tool.from_function(one, structured_output=False) for one in TOOLS]
-        super().__init__(service, [*PLAIN, *tools], [WORK])
+        super().__init__(service, [*PLAIN, *tools], [WORK], families)
 
 
 # The server makes its MCP server by this name when the first request comes.

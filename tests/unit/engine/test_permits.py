@@ -7,13 +7,16 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.engine.charges import Charges
 from penstock.engine.claims import StartSlack
 from penstock.engine.permit_queue import PermitHolder
 from penstock.engine.permits import PermitBroker
 from penstock.errors import LaneBusy, QueueUnavailable, RateLimited
 from penstock.lanes.reports import LaneReports
 from penstock.model.lane import LaneConfig
+from penstock.ports.bill import Bill
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.ledger import Charge
 from tests.support.waiting import PATIENCE
 
 FULL = Busy("api", None, "all its slots are taken")
@@ -31,7 +34,13 @@ class Queue:
         self.known = asyncio.Event()
         this = cast(Any, self)  # the membership and its member, and the settler
         self.runner = PermitBroker(
-            this, this, LaneReports(), lambda name: LaneConfig(), 0.05, StartSlack()
+            this,
+            this,
+            LaneReports(),
+            Charges(this, {}, this),
+            lambda name: LaneConfig(),
+            0.05,
+            StartSlack(),
         )
 
     @property
@@ -169,3 +178,44 @@ async def test_cancelling_at_any_moment_loses_no_permit() -> None:
         while queue.held:  # noqa: ASYNC110 (the last answer may be on its way)
             await asyncio.sleep(0.001)
     assert queue.most == 3
+
+
+async def test_what_is_granted_to_a_lapsed_membership_is_not_spent() -> None:
+    queue, entered = Queue(), list[Charge]()
+    told: list[Charge] = []
+
+    class Lapsing:
+        """Is gone when the answer comes, once."""
+
+        @property
+        def member(self) -> Any:
+            return queue if entered else self
+
+        def now(self) -> float:
+            return queue.now()
+
+        async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+            answers = await queue.permits(requests)
+            queue.held.clear()
+            return answers
+
+        async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+            entered.extend(charges)
+
+    this = cast(Any, Lapsing())
+    settler = cast(Any, queue)
+    settler.charge = told.append
+    queue.runner = PermitBroker(
+        this,
+        settler,
+        LaneReports(),
+        Charges(this, {}, settler),
+        lambda name: LaneConfig(),
+        0.01,
+        StartSlack(),
+    )
+    async with asyncio.timeout(PATIENCE):
+        await use(queue, Noted(1), bill=Bill.of(5))
+    first, second = entered
+    assert [(one.id, one.void) for one in told] == [(first.id, True)]
+    assert second.id != first.id

@@ -11,15 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import ConfigError, ValidationError
-from penstock.lanes import amounts, breaker
-from penstock.lanes.amounts import OPEN_MOST, PARTS, Booking, refusal, room, settle, used_now
+from penstock.lanes import amounts, breaker, permit, usual_amounts
+from penstock.lanes.amounts import (
+    GONE_SECONDS,
+    OPEN_LEAST,
+    OVERTAKEN,
+    PARTS,
+    Booking,
+    refusal,
+    room,
+    settle,
+    used_now,
+)
 from penstock.lanes.limits import grant
 from penstock.lanes.state import DAY, LaneState
 from penstock.lanes.view import control
 from penstock.model.amounts import NOTHING, Amounts
-from penstock.model.lane import SPARE, LaneConfig
+from penstock.model.lane import SPARE, LaneConfig, LaneLimits
 from penstock.ports.bill import Bill
-from penstock.ports.lanes import LaneCommand
+from penstock.ports.lanes import LaneCommand, Permit, PermitRequest
 from penstock.ports.receipts import Usage
 from tests.support.lane_states import NOON, lane_state
 from tests.support.token_windows import Asked, refills_enough, window_is_kept
@@ -242,12 +252,123 @@ def test_reset_forgets_what_was_used() -> None:
 
 def test_row_stays_small() -> None:
     lane = counting(tokens_per_interval=10**9, interval_seconds=WINDOW)
-    for n in range(3 * OPEN_MOST):
-        assert book([lane], -n, tokens(7), NOON + n * 0.01) is not None
+    lane.max_parallel = 10
+    for n in range(3 * OPEN_LEAST):
+        assert ask([lane], -n, None, NOON + n * 0.01, kind=f"kind {n}") is not None
+    lane.keep()
     assert lane.used is not None
-    _, _, _, _, parts, open_now = json.loads(lane.used)
-    assert len(open_now) == OPEN_MOST
+    _, _, _, _, parts, open_now, usual, _ = json.loads(lane.used)
+    assert len(open_now) == OPEN_LEAST
     assert len(parts) <= math.ceil(PARTS * SPARE) + 3
+    for one in open_now:
+        settle([lane], one[0], 0, tokens(7), NOON + 8)
+    lane.keep()
+    usual = json.loads(lane.used)[6]
+    assert len(usual) == usual_amounts.USUAL_KINDS
+
+
+def test_as_many_as_may_be_under_way_are_given_back_what_they_did_not_use() -> None:
+    lane = counting(tokens_per_interval=10**6, interval_seconds=WINDOW)
+    lane.max_parallel = 600
+    for n in range(600):
+        assert book([lane], -n, tokens(1000), NOON) is not None
+    for n in range(600):
+        settle([lane], -n, 0, NOTHING, NOON + 1)
+    assert used_now(lane, NOON + 1) == NOTHING
+
+
+def ask(
+    lanes: list[LaneState], ref: int, amount: Amounts | None, now: float, kind: str = "write"
+) -> Permit | None:
+    """As a job of this kind does; of another process each time."""
+    lanes[0].in_flight = 0
+    answer = permit.ask(
+        lanes, PermitRequest("", ref, False, 0.05, 0, amount=amount, kind=kind), 1, [], now
+    )
+    return answer if isinstance(answer, Permit) else None
+
+
+def test_request_that_says_nothing_reserves_what_is_usual_of_its_kind() -> None:
+    lane = counting(tokens_per_interval=10**6, interval_seconds=WINDOW)
+    assert ask([lane], -1, None, NOON) is not None
+    assert used_now(lane, NOON) == NOTHING, "nothing is known of it"
+    settle([lane], -1, 0, Amounts.of(input_tokens=300, output_tokens=40, cost=0.5), NOON + 1)
+    for ref, kind in ((-2, "write"), (-3, "read")):
+        assert ask([lane], ref, None, NOON + 20, kind) is not None
+    assert used_now(lane, NOON + 20) == (340, 300, 40, 1_000_000)
+
+    # Of a hundred the largest does not count; who says its amount teaches nothing.
+    for ref in range(-102, -4):
+        assert ask([lane], ref, None, NOON + 40) is not None
+        settle([lane], ref, 0, tokens(7), NOON + 40)
+    assert ask([lane], -200, tokens(5000), NOON + 40) is not None
+    settle([lane], -200, 0, tokens(5000), NOON + 40)
+    assert ask([lane], -201, None, NOON + 60) is not None
+    assert used_now(lane, NOON + 60).tokens == 340
+    settle([lane], -201, 0, tokens(7), NOON + 60)
+    assert ask([lane], -202, None, NOON + 80) is not None
+    assert used_now(lane, NOON + 80).tokens == 7
+
+
+def test_usual_amount_is_the_p99_of_the_last_requests() -> None:
+    known: list[list[Any]] = []
+    assert usual_amounts.usual(known, "write") is None
+    for n in range(usual_amounts.GENERATION):
+        usual_amounts.learn(known, "write", tokens(n % 100))
+    assert usual_amounts.usual(known, "write") == tokens(98)
+    for _ in range(usual_amounts.GENERATION):
+        usual_amounts.learn(known, "write", tokens(3))
+    assert usual_amounts.usual(known, "write") == tokens(98)
+    usual_amounts.learn(known, "write", tokens(3))
+    assert usual_amounts.usual(known, "write") == tokens(3)
+    assert len(json.dumps(known)) < 400
+
+
+def test_what_is_usual_is_never_more_than_there_is() -> None:
+    lane = counting()
+    parent = counting("parent", tokens_per_interval=500, interval_seconds=WINDOW)
+    assert ask([lane], -1, None, NOON) is not None
+    settle([lane], -1, 0, tokens(9000), NOON)
+    assert ask([lane, parent], -2, None, NOON + 30) is not None
+    assert (used_now(lane, NOON + 30).tokens, used_now(parent, NOON + 30).tokens) == (500, 500)
+
+
+def overtakers(lane: LaneState, *, large: int, small: int, seconds: float) -> float | None:
+    """When a large request starts, while others make small ones as fast as there is room."""
+    refs, now = iter(range(-1, -(10**6), -1)), NOON
+    while now < NOON + seconds:
+        while ask([lane], next(refs), tokens(small), now) is not None:
+            pass
+        if now > NOON + 1 and ask([lane], next(refs), tokens(large), now) is not None:
+            return now
+        now += WINDOW / PARTS
+    return None
+
+
+@pytest.mark.parametrize("window", ["sliding", "bucket"])
+def test_large_request_is_not_overtaken_for_ever(window: str) -> None:
+    lane = counting(tokens_per_interval=LIMIT, interval_seconds=WINDOW, window=window)
+    started = overtakers(lane, large=900, small=10, seconds=10 * WINDOW)
+    assert started is not None
+    assert started - NOON < WINDOW * (OVERTAKEN + 1.5)
+
+
+def test_who_waits_no_more_holds_nobody_up() -> None:
+    lane = counting()
+    assert ask([lane], -1, tokens(500), NOON) is not None
+    later = NOON + OVERTAKEN * WINDOW
+    for now in (later - 5, later - 3.5, later - 2, later - 1, later):
+        assert ask([lane], -2, tokens(900), now) is None
+    assert ask([lane], -3, tokens(10), later) is None
+    assert ask([lane], -4, tokens(10), later + GONE_SECONDS + 0.1) is not None
+
+
+def test_pace_that_an_operator_sets_leaves_starts_as_punctual_as_windows_need() -> None:
+    lane = counting()
+    lane.tolerance = LaneLimits(min_interval_seconds=0).config.tolerance
+    held = ask([lane], -1, tokens(10), NOON)
+    assert held is not None
+    assert held.void_at - held.start_at <= WINDOW * (SPARE - 1)
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,12 @@ def test_lanes_are_told_of_for_as_long_as_they_had_something_to_do() -> None:
     assert kept.view().as_dict()["lanes"] == [
         {"lane": "busy", "in_flight": [2, 0], "waiting": [7, 0]}
     ]
-    assert kept.of_lane("idle") == {"at": [10, 15], "in_flight": [0, 0], "waiting": [0, 0]}
+    assert kept.of_lane("idle", 4) == {
+        "limit": [4, 4],
+        "at": [10, 15],
+        "in_flight": [0, 0],
+        "waiting": [0, 0],
+    }
 
 
 def test_it_does_not_grow_without_end() -> None:

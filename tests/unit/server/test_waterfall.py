@@ -25,7 +25,8 @@ def drawn(*rows: StepRow, job: Job = JOB, now: float = 500.0) -> Waterfall:
 
 
 def page(found: Waterfall, job: Job = JOB, *, may_write: bool = False, **values: Any) -> str:
-    values = {"signal": signal_of(job), "waterfall": found, "periods": [], "bars": [], **values}
+    shown = {"signal": signal_of(job), "question": None, "waterfall": found}
+    values = {**shown, "periods": [], "bars": [], **values}
     visit = SimpleNamespace(may_write=may_write)
     template = environment().get_template("parts/job.html")
     return template.render(visit=visit, job=job, width=WIDTH, repeatable=True, **values)

@@ -71,7 +71,7 @@ class ChatModel:
                 max_bytes=MAX_BYTES,
                 headers=self._server.headers(),
                 json=question,
-                amount=_bill(messages, most),
+                amount=_bill(self.name, messages, most),
             )
             text, usage = self._server.answer(response.content)
             if self._mask is not None:
@@ -100,7 +100,7 @@ class ChatModel:
                 raise CutShort(known["cut"])
             return
         reading = asyncio.create_task(
-            self._read(asking, receipt, question, pieces, _bill(messages, most)),
+            self._read(asking, receipt, question, pieces, _bill(self.name, messages, most)),
             name="penstock-model",
         )
         try:
@@ -169,12 +169,12 @@ class ChatModel:
         return question | {"temperature": 0, "max_tokens": most}
 
 
-def _bill(messages: Sequence[Message], most: int) -> Bill:
+def _bill(model: str, messages: Sequence[Message], most: int) -> Bill:
     """What a request uses at most: no tokenizer makes more tokens of a text than it has bytes, and
     hardly any more than half as many."""
     written = sum(len(message.content.encode()) // BYTES_PER_TOKEN for message in messages)
     asked = written + MESSAGE_TOKENS * len(messages)
-    return Bill(Amounts.of(input_tokens=asked, output_tokens=most))
+    return Bill(Amounts.of(input_tokens=asked, output_tokens=most), model)
 
 
 def _unescaped(found: re.Match[str]) -> str:

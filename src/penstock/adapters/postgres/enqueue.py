@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 
 from penstock.adapters.postgres.database import Connection, Database, Pool, Transaction
-from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.fairness import Weights, step_of
 from penstock.adapters.sql.job_rows import new_job
 from penstock.adapters.sql.records import lock_source, take_over
-from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded
+from penstock.errors import KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs, Topic
+
+if TYPE_CHECKING:
+    from penstock.adapters.postgres.caller import CallersTransaction
 
 _CALL = "CALL penstock.enqueue_1({})".format(
     ", ".join([*(f"${n}" for n in range(1, 24)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
 _STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 25)))
+_NAMES = (
+    *("ids", "payloads", "keys", "lines", "places", "lanes", "firsts", "step", "tenant", "kind"),
+    *("priority", "run_at", "deadline", "timeout", "max_retries", "log", "parent_id", "token"),
+    *("member", "attached", "replace_finished", "trace", "rerun_of"),
+)
+"""The arguments of store_1 but for the last, the time, as `store_for_caller_1` calls them."""
 _AMOUNTS = (
     "UPDATE penstock.jobs AS j SET amount = s.amount"
     " FROM unnest($1::text[], $2::text[]) AS s (id, amount) WHERE j.id = s.id"
@@ -134,15 +142,16 @@ async def store(
 
 
 async def store_in(
-    database: Database, pool: Pool, conn: Any, batch: NewJobs, items: list[NewJob], weights: Weights
+    database: Database,
+    pool: Pool,
+    caller: CallersTransaction,
+    queue_id: str,
+    batch: NewJobs,
+    items: list[NewJob],
+    weights: Weights,
 ) -> Stored:
-    """Store the items in the transaction that is open on `conn`. Their turns are taken over
-    another connection: the lock on them must not wait for the end of somebody's transaction."""
-    if not getattr(conn, "is_in_transaction", bool)():
-        raise ConfigError(
-            "conn= needs an asyncpg connection with a transaction open: "
-            "`async with conn.transaction(): await app.enqueue(..., conn=conn)`"
-        )
+    """Store the items in a caller's transaction. Their turns are taken over another connection: the
+    lock on them must not wait for the end of somebody's transaction."""
     where, step = places_of(items), step_of(batch.tenant, weights)
     at, firsts = database.clock.now(), None
     if batch.run_at is None or batch.run_at <= at:
@@ -150,18 +159,16 @@ async def store_in(
             firsts = await _take_turns(database, own, batch, where, step)
             await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
-    try:
-        async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was
-            found = await conn.fetchval(database.sql(_STORE), *lists, *_common(batch), at)
-            if amounts := _amounts(items, found):
-                await conn.execute(database.sql(_AMOUNTS), *amounts)
-            if not database.poll_only:
-                topics = ["ready"] if batch.log is None else ["ready", "finished"]
-                await conn.execute(database.sql("SELECT penstock.ring($1)"), topics)
-    except TROUBLE as error:
-        _refuse(error)
-        raise explain(error, database.address) from error
-    return Stored(at, found)
+    amounts = [item.amount for item in items]
+    topics = ["ready"] if batch.log is None else ["ready", "finished"]
+    told = {
+        **dict(zip(_NAMES, [*lists, *_common(batch)], strict=True)),
+        "at": at,
+        "amounts": amounts if any(amounts) else None,
+        "topics": None if database.poll_only else topics,
+        "queue": queue_id,
+    }
+    return await caller.store(told, at)
 
 
 def _amounts(
@@ -218,14 +225,19 @@ async def _take_turns(
     return firsts
 
 
-def _refuse(error: BaseException) -> None:
-    match getattr(error, "sqlstate", None):
+def _refuse(error: asyncpg.PostgresError) -> None:
+    refuse(error.sqlstate, error.detail, error.hint)
+
+
+def refuse(code: str | None, detail: str, hint: str) -> None:
+    """Raise the refusal that a function of the queue has told by this code, if it is one."""
+    match code:
         case "PK001":
-            raise KeyConflict(error.detail, error.hint) from None  # type: ignore[attr-defined]
+            raise KeyConflict(detail, hint) from None
         case "PK002":
-            raise LogStopped(error.detail) from None  # type: ignore[attr-defined]
+            raise LogStopped(detail) from None
         case "PK003":
-            raise ParentEnded(error.detail) from None  # type: ignore[attr-defined]
+            raise ParentEnded(detail) from None
 
 
 async def drawn_up(batch: NewJobs, items: list[NewJob]) -> list[Job]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.sql.lanes import IN_FORCE, STATE, STATE_AND_USED, States, wake_lane
+from penstock.adapters.sql.lanes import IN_FORCE, STATE, STATE_AND_KNOWN, States, wake_lane
 from penstock.lanes import breaker
 from penstock.lanes.state import QUESTIONS, LaneState, limits_of
 from penstock.model.lane import LaneConfig
@@ -36,13 +36,13 @@ _LOCK = f"""
 SELECT 1 FROM penstock.lanes WHERE {_WITH_PARENTS}
 ORDER BY (parent IS NULL), name FOR UPDATE
 """
-_SAVE, _SAVE_USED = (
+_SAVE, _SAVE_KNOWN = (
     f"""
 UPDATE penstock.lanes AS l
 SET {", ".join(f"{name} = n.{name}" for name in columns)}, touched_at = $2
 FROM jsonb_populate_recordset(NULL::penstock.lanes, $1) AS n WHERE l.name = n.name
 """
-    for columns in (STATE, STATE_AND_USED)
+    for columns in (STATE, STATE_AND_KNOWN)
 )
 
 
@@ -100,11 +100,13 @@ async def lock_held(tx: Transaction, holder: int) -> None:
 
 async def save(tx: Transaction, lanes: Iterable[LaneState]) -> None:
     lanes = list(lanes)
-    used = any(lane.used is not None for lane in lanes)
-    columns = ("name", *(STATE_AND_USED if used else STATE))
+    for lane in lanes:
+        lane.keep()
+    knows = any(lane.knows for lane in lanes)
+    columns = ("name", *(STATE_AND_KNOWN if knows else STATE))
     rows = [{name: getattr(lane, name) for name in columns} for lane in lanes]
     if rows:
-        await tx.execute(_SAVE_USED if used else _SAVE, json.dumps(rows), tx.now)
+        await tx.execute(_SAVE_KNOWN if knows else _SAVE, json.dumps(rows), tx.now)
 
 
 async def take_slots(tx: Transaction, holder: int, slots: Sequence[tuple[str, int]]) -> None:

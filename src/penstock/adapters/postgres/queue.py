@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import runtime_folder
@@ -49,6 +49,9 @@ from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, FeedEntry, Inbox, NewJob, NewJobs, Topic
 
+if TYPE_CHECKING:
+    from penstock.adapters.postgres.caller import CallersTransaction
+
 logger = logging.getLogger("penstock.postgres")
 T = TypeVar("T")
 POOL_SIZE = 4
@@ -71,19 +74,22 @@ class PostgresQueue(SqlQueue):
         weights: Mapping[str, float] | None = None,
         lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
         poll_only: bool = False,
+        usage_retention_seconds: float = 90 * 86400.0,
     ) -> None:
-        super().__init__(ageing_seconds, retention_seconds, weights, lane_config)
+        common = (ageing_seconds, retention_seconds, weights, lane_config)
+        super().__init__(*common, usage_retention_seconds)
         self.database = Database(parse(url), poll_only=poll_only)
         self.url = self.database.address.shown
         self.wakeups = Wakeups(self.database)
         self._feed = FeedReader(self)
         self.folder = Path()
+        self._id = ""
         self._pool: Pool | None = None
 
     async def open(self) -> None:
-        queue_id = await schema.prepare(self.database)
+        self._id = await schema.prepare(self.database)
         try:
-            self.folder = runtime_folder(queue_id)
+            self.folder = runtime_folder(self._id)
         except OSError as error:
             raise QueueUnavailable(f"cannot use {error.filename}: {error.strerror}") from error
         self._pool = Pool(self.database, "app", POOL_SIZE)
@@ -107,7 +113,9 @@ class PostgresQueue(SqlQueue):
             raise QueueError("the queue is not open; use it inside `async with app:`")
         return self._pool
 
-    async def write(self, operation: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def write(
+        self, operation: Callable[[Transaction], Awaitable[T]], *, soft: bool = False
+    ) -> T:
         """Run `operation` in a transaction; it may be run several times."""
         topics: set[Topic] = set()
 
@@ -116,12 +124,12 @@ class PostgresQueue(SqlQueue):
             topics.update(tx.topics)
             return outcome
 
-        outcome = await self.pool().write(noted)
+        outcome = await self.pool().write(noted, soft=soft)
         self.wakeups.changed(topics)
         return outcome
 
-    async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
-        return await self.write(operation)
+    async def change(self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False) -> T:
+        return await self.write(operation, soft=soft)
 
     async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
         return await self._look(operation, LONG_SECONDS if long else COMMAND_SECONDS)
@@ -158,29 +166,34 @@ class PostgresQueue(SqlQueue):
     def lane_rows(self, tx: Sql) -> PostgresLanes:
         return PostgresLanes(own(tx))
 
-    async def enqueue(self, batch: NewJobs, conn: Connection | None = None) -> list[Job]:
+    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         items, first = distinct(batch)
         if not items:
             return []
+        caller = None if conn is None else self._caller(conn)
         await self._configure({item.lane for item in items} - {NO_LANE, UNKNOWN_LANE})
         drafts: list[Job] | None = None
-        if conn is None and len(items) >= MANY and not first:
+        if caller is not None:
+            place = (self.database, self.pool(), caller, self._id)
+            stored = await store_in(*place, batch, items, self.weights)
+        elif len(items) >= MANY and not first:
             stored, drafts = await asyncio.gather(self._store(batch, items), drawn_up(batch, items))
-        elif conn is None:
-            stored = await self._store(batch, items)
         else:
-            pool = self.pool()
-            stored = await store_in(self.database, pool, conn, batch, items, self.weights)
+            stored = await self._store(batch, items)
         old: dict[str, Job] = {}
         if stored.found is not None:
             ids = [found for found in stored.found if found is not None]
-            if conn is None:
-                jobs = await self.look(lambda tx: self.by_id(tx, ids))
-            else:
-                jobs = await self.by_id(self._reading(conn), ids)
+            # Some may be new in the caller's transaction, and can be seen only there.
+            rows = None if caller is None else await caller.rows(ids)
+            jobs = await self.look(lambda tx: self.by_id(tx, ids, rows))
             old = {job.id: job for job in jobs}
         self.wakeups.changed([Topic.READY] if batch.log is None else [Topic.READY, Topic.FINISHED])
         return jobs_of(batch, items, first, stored, old, drafts)
+
+    def _caller(self, conn: Any) -> CallersTransaction:
+        from penstock.adapters.postgres.caller import CallersTransaction
+
+        return CallersTransaction(self.database, conn)
 
     async def _store(self, batch: NewJobs, items: list[NewJob]) -> Stored:
         """Store a batch; again, if others got in its way, or once if the connection broke. The

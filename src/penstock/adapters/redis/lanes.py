@@ -46,6 +46,8 @@ def lane(told: Sequence[Any]) -> tuple[LaneState, int]:
     for limit, own in OWN.items():
         if own in values:
             values[limit] = values.pop(own)
+        elif own == OWN["max_parallel"] and "learnt_parallel" in values:
+            values[limit] = values["learnt_parallel"]
     return LaneState(**values), waiting
 
 

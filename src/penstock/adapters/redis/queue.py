@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import runtime
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.queue_clock import QueueClock
-from penstock.adapters.redis import address, feed, figures, lanes, rows, steps
+from penstock.adapters.redis import address, feed, figures, lanes, ledger, rows, steps
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
@@ -38,6 +38,7 @@ from penstock.model.change import Change
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
+from penstock.ports.ledger import Charge, UsageQuery, UsageSum
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     CASCADE_SECONDS,
@@ -50,6 +51,9 @@ from penstock.ports.queue import (
     Topic,
 )
 from penstock.ports.steps import SECRET_BYTES, SIGNAL_LIMIT, Recorded, StepRow, signal_wait
+
+if TYPE_CHECKING:
+    from penstock.ports.backlog import Backlog
 
 logger = logging.getLogger("penstock.redis")
 
@@ -81,6 +85,7 @@ class RedisQueue:
         retention_seconds: float = 7 * 86400.0,
         weights: Mapping[str, float] | None = None,
         lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
+        usage_retention_seconds: float = 90 * 86400.0,
     ) -> None:
         self._address = address.parse(url)
         self.url = f"{self._address.shown}?namespace={self._address.namespace}"
@@ -90,6 +95,7 @@ class RedisQueue:
         self._allow_volatile = allow_volatile
         self._wait_aof = wait_aof
         self._retention_seconds = retention_seconds
+        self._usage_retention_seconds = usage_retention_seconds
         self.connections = Connections(self._address)
         self._wakeups = Wakeups(self.connections)
         self._synced = Synced(self.connections)
@@ -137,7 +143,9 @@ class RedisQueue:
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         if conn is not None:
             raise ConfigError(
-                "conn= is for a queue in PostgreSQL; a Redis queue cannot join a transaction"
+                "conn= is for a queue in PostgreSQL or SQLite: Redis can be no part of your "
+                "transaction. Enqueue after its commit, with key= so that doing it twice is "
+                "harmless; or have the queue in your database"
             )
         names = [item.lane for item in batch.items]
         distinct = dict.fromkeys(names)
@@ -325,6 +333,14 @@ class RedisQueue:
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
         return await figures.dead_groups(self.connections, tenant)
 
+    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+        await ledger.charge(self.connections, charges)
+        if not soft:
+            await self.synced()
+
+    async def usage(self, query: UsageQuery) -> list[UsageSum]:
+        return await ledger.usage(self.connections, query)
+
     def callers_waiting(self) -> int:
         return self.connections.waiting
 
@@ -337,15 +353,26 @@ class RedisQueue:
         return sorted(map(rows.process, found), key=lambda info: info.joined_at)
 
     async def lanes(self) -> list[LaneInfo]:
+        told = await self._lane_states()
+        states = [told[name][0] for name in sorted(told)]
+        waiting = {name: count for name, (_, count) in told.items()}
+        return lane_view.infos(states, waiting, self.now())
+
+    async def backlog(self) -> Backlog:
+        from penstock.adapters.redis import backlog  # for forecasts alone
+
+        states = [state for state, _ in (await self._lane_states()).values()]
+        return await backlog.read(self.connections, states, self.now())
+
+    async def _lane_states(self) -> dict[str, tuple[LaneState, int]]:
+        """All lanes in use, and how many jobs wait in the lines of each."""
         told: dict[str, tuple[LaneState, int]] = {}
         since, known = "0", -1
         while since and len(told) > known:
             known = len(told)
             some, since = await self.connections.call("lane_rows", {"since": since})
             told.update((one[0], lanes.lane(one)) for one in some)
-        states = [told[name][0] for name in sorted(told)]
-        waiting = {name: count for name, (_, count) in told.items()}
-        return lane_view.infos(states, waiting, self.now())
+        return told
 
     async def configure(self, lanes_: Sequence[str]) -> None:
         asked = lanes.configs(lanes_, self.lane_config)
@@ -423,6 +450,7 @@ class RedisQueue:
         ask = {"retention_seconds": self._retention_seconds}
         while await self.connections.call("retain", ask):
             pass
+        await ledger.forget(self.connections, self.now() - self._usage_retention_seconds)
         await self._free_lost_slots()
         skip = 0
         while skip >= 0:

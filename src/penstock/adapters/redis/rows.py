@@ -49,7 +49,7 @@ def lease(told: Reply) -> Lease:
         :10
     ]
     attempts, crashes, releases, token, history, start_at, void_at, *amount = told[10:]
-    reserved, refused = amount or ("", "")
+    reserved, refused, usual = amount or ("", "", "")
     common = spec(spec_text)
     return Lease(
         int(seq),
@@ -77,6 +77,7 @@ def lease(told: Reply) -> Lease:
         float(void_at) if void_at else 0.0,
         _amounts(reserved) if reserved else None,
         refused or None,
+        usual == "1",
     )
 
 

@@ -52,7 +52,9 @@ class AccessStore:
 
     async def add_key(self, key: ApiKey, hash: str) -> None:  # noqa: A002
         """Store a new key under the hash of its secret."""
-        values = asdict(key) | {"scopes": " ".join(sorted(key.scopes)), "hash": hash}
+        tools = None if key.tools is None else " ".join(sorted(key.tools))
+        words = {"scopes": " ".join(sorted(key.scopes)), "tools": tools}
+        values = asdict(key) | words | {"hash": hash}
         await self._execute("add_key", **values)
 
     async def keys(self, tenant: str | None = None) -> list[ApiKey]:
@@ -183,7 +185,9 @@ def _named(tenant: str, route: str, key: str, id: str) -> dict[str, str]:  # noq
 
 def _key_of(row: Row) -> ApiKey:
     known = {field.name: row[field.name] for field in fields(ApiKey)}
-    return ApiKey(**known | {"scopes": frozenset(map(KeyScope, row["scopes"].split()))})
+    tools = None if row["tools"] is None else frozenset(row["tools"].split())
+    scopes = frozenset(map(KeyScope, row["scopes"].split()))
+    return ApiKey(**known | {"scopes": scopes, "tools": tools})
 
 
 def _beginning_of(row: Row, fingerprint: str) -> Beginning:

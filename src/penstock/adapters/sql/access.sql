@@ -1,12 +1,12 @@
 -- What the HTTP server remembers. See tables/server.sql.
 
 -- name: key_columns
-id, tenant, name, scopes, created_at, revoked_at, last_used_at, requests_per_minute
+id, tenant, name, scopes, created_at, revoked_at, last_used_at, requests_per_minute, tools
 
 -- name: add_key
 INSERT INTO penstock.api_keys ({key_columns}, hash)
 VALUES (:id, :tenant, :name, :scopes, :created_at, :revoked_at, :last_used_at,
-        :requests_per_minute, :hash)
+        :requests_per_minute, :tools, :hash)
 
 -- name: keys
 SELECT {key_columns} FROM penstock.api_keys

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.adapters.sql.dialect import Sql
-from penstock.lanes.amounts import Booking, refusal, settle, starts, used_by
+from penstock.lanes.amounts import Booking, booking, settle, starts, tolerance, used_by
 from penstock.lanes.state import LaneState
 from penstock.lanes.waiting import Picked, with_permit
 from penstock.model.amounts import NOTHING, Amounts
@@ -47,24 +47,33 @@ def claimed(
     first job reserves that could not start."""
     bookings = []
     for one in picked:
-        amount = Amounts.read(amounts.get(one.lease.seq)) or NOTHING
-        why = None if one.resumes else refusal(lanes, amount)
-        bookings.append(Booking(one.lease.seq, one.lease.token, amount, why))
+        lease, amount = one.lease, Amounts.read(amounts.get(one.lease.seq))
+        if one.resumes:
+            bookings.append(Booking(lease.seq, lease.token, amount or NOTHING))
+        else:
+            bookings.append(booking(lanes, lease.seq, lease.token, amount, lease.kind))
     granted = starts(lanes, [one.resumes for one in picked], bookings, now, slack)
-    leases = []
-    for one, booking, at in zip(picked, bookings, granted, strict=False):
-        reserved = None if one.resumes else booking.amount
+    leases, late = [], tolerance(lanes)
+    for one, booked, at in zip(picked, bookings, granted, strict=False):
         lease = with_permit(one, at, lanes, slack)
-        leases.append(lease._replace(reserved=reserved, refused=booking.refusal))
+        if not one.resumes:
+            lease = lease._replace(
+                void_at=at + slack + late,
+                reserved=booked.amount,
+                refused=booked.refusal,
+                usual=booked.kind is not None,
+            )
+        leases.append(lease)
     return leases, bookings[len(leases)].amount if len(leases) < len(bookings) else None
 
 
-def pay(lanes: list[LaneState], end: Settlement | Returned, now: float) -> None:
-    """Settle in a lane, and its parent, what was reserved with a job's start, or a permit."""
+def pay(lanes: list[LaneState], end: Settlement | Returned, now: float) -> bool:
+    """Settle in a lane, and its parent, what was reserved with a job's start, or a permit. Whether
+    anything was given back."""
     match end:
         case Settlement(lease=lease):
-            settle(lanes, lease.seq, lease.token, used_by(end), now)
+            return settle(lanes, lease.seq, lease.token, used_by(end), now)
         case Returned(started=True):
-            settle(lanes, end.job, end.token, end.used, now)
+            return settle(lanes, end.job, end.token, end.used, now)
         case Returned():
-            settle(lanes, end.permit.ref, 0, end.used, now)
+            return settle(lanes, end.permit.ref, 0, end.used, now)

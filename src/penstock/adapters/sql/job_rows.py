@@ -28,8 +28,13 @@ _PLAIN = (
 async def read_jobs(lanes: LaneRows, condition: str, **values: Any) -> list[Job]:
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds, with what they
     wait for."""
+    found = f"SELECT {{job_columns}} FROM penstock.jobs {condition}"
+    return await jobs_in(lanes, await lanes.tx.fetch(found, **values))
+
+
+async def jobs_in(lanes: LaneRows, rows: Sequence[Row]) -> list[Job]:
+    """The jobs in rows of `job_columns`, with what they wait for."""
     tx = lanes.tx
-    rows = await tx.fetch(f"SELECT {{job_columns}} FROM penstock.jobs {condition}", **values)
     served: set[str] = set()
     reasons: dict[int, str] = {}
     if any(row["state"] == "queued" for row in rows):

@@ -8,7 +8,7 @@ from penstock.adapters.sql.lanes import LaneRows, States, family, return_attempt
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
-from penstock.ports.lanes import Returned
+from penstock.ports.lanes import Report, Returned
 from penstock.ports.queue import Ref, Settlement
 
 
@@ -21,6 +21,7 @@ class Learning:
         self._states = states
         self._changed: dict[str, LaneState] = {}
         self._closed: set[str] = set()
+        self._refunded: set[str] = set()
 
     async def judge(
         self, settlements: Sequence[Settlement], standing: set[Ref]
@@ -40,6 +41,7 @@ class Learning:
                     lane, self._holder, lease.seq, lease.seq, lease.token, report, self._rows.tx.now
                 )
                 faults[lease.seq] = await self._note(lane, learnt)
+                self._teach(lane, report)
             if lane.used is not None and name == lease.lane:
                 self._pay(lane, settlement)
         return verdict.judge(settlements, self._states, faults, self._rows.tx.now)
@@ -59,14 +61,21 @@ class Learning:
                     self._rows.tx.now,
                 )
                 await self._note(lane, learnt)
+                self._teach(lane, one.report)
                 if lane.used is not None:
                     self._pay(lane, one)
+
+    def _teach(self, lane: LaneState, report: Report | None) -> None:
+        lanes = family(self._states, lane.name)
+        if verdict.teach(lanes, report, self._rows.tx.now):
+            self._changed.update((one.name, one) for one in lanes)
 
     def _pay(self, lane: LaneState, end: Settlement | Returned) -> None:
         from penstock.adapters.sql import amounts
 
         lanes = family(self._states, lane.name)
-        amounts.pay(lanes, end, self._rows.tx.now)
+        if amounts.pay(lanes, end, self._rows.tx.now):
+            self._refunded.add(lane.name)
         self._changed.update((one.name, one) for one in lanes)
 
     async def _note(self, lane: LaneState, learnt: verdict.Learnt) -> Fault:
@@ -80,3 +89,7 @@ class Learning:
         await self._rows.save(self._changed.values())
         for name in sorted(self._closed):
             await wake_lane(self._rows.tx, name)
+        if self._refunded:
+            # Whoever settles has a worker to spare: nobody else is told.
+            tx = self._rows.tx
+            await tx.execute("look_now", lanes=sorted(self._refunded), now=tx.now)

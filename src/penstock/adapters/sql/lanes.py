@@ -14,7 +14,7 @@ from penstock.adapters.sql.stop import cancel_requeued
 from penstock.lanes import breaker, view
 from penstock.lanes.breaker import Spared
 from penstock.lanes.limits import repace
-from penstock.lanes.state import APART, CONFIGURED, COUNTED, DAY, OWN, LaneState, own_limits
+from penstock.lanes.state import APART, CONFIGURED, COUNTED, DAY, KNOWN, OWN, LaneState, own_limits
 from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.queue import Topic
@@ -24,10 +24,15 @@ States = dict[str, LaneState]
 COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
 STATE = [name for name in COLUMNS if name not in (*CONFIGURED, *APART)]
 """Columns that are written whenever a lane is saved."""
-STATE_AND_USED = [*STATE, "used"]
-"""And where somebody has used an amount."""
-IN_FORCE = ", ".join(f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in COLUMNS)
-"""What is read of a lane, with an operator's limits instead of the configured ones."""
+STATE_AND_KNOWN = [*STATE, *KNOWN]
+"""And of lanes in which amounts were used, or which have learnt something."""
+LEARNT = {"max_parallel": ", learnt_parallel"}
+IN_FORCE = ", ".join(
+    f"coalesce({OWN[name]}{LEARNT.get(name, '')}, {name})" if name in OWN else name
+    for name in COLUMNS
+)
+"""What is read of a lane: an operator's limits, or what it has learnt, instead of the configured
+ones."""
 FAR = 10_000
 """How many of the jobs ahead of one are counted."""
 IDLE_LANE_SECONDS = 3600.0

@@ -3,14 +3,15 @@
 
 -- name: limit_columns
 parent, spacing, tolerance, max_parallel, per_day, timeout, breaker_first, breaker_cap, credentials,
-health_url, probe_seconds, amounts
+health_url, probe_seconds, amounts, auto
 
 -- name: take_limits
 SET parent = excluded.parent, spacing = excluded.spacing, tolerance = excluded.tolerance,
     max_parallel = excluded.max_parallel, per_day = excluded.per_day, timeout = excluded.timeout,
     breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap,
     credentials = excluded.credentials, health_url = excluded.health_url,
-    probe_seconds = excluded.probe_seconds, amounts = excluded.amounts
+    probe_seconds = excluded.probe_seconds, amounts = excluded.amounts, auto = excluded.auto,
+    learnt_parallel = CASE WHEN l.auto = excluded.auto THEN l.learnt_parallel END
 
 -- name: limit
 -- What an operator gives a lane instead of the configured limits; all NULL: those again.
@@ -34,6 +35,10 @@ WHERE waits_lane = :lane AND waits_lane IS NOT NULL AND state = 'queued' AND rea
 UPDATE penstock.lines SET wake_at = 0, waits_for = NULL
 WHERE lane = :lane OR lane = ANY (ARRAY(
     SELECT name FROM penstock.lanes WHERE parent = :lane AND parent IS NOT NULL))
+
+-- name: look_now
+-- The lines of lanes that were given back what was reserved too much are to be looked at now.
+UPDATE penstock.lines SET wake_at = 0 WHERE lane = ANY (:lanes) AND wake_at > :now
 
 -- name: wake_kinds
 -- The lines of these kinds that wait for a slot are to be looked at again.
@@ -80,7 +85,7 @@ SELECT name FROM penstock.lanes WHERE (step > 0 AND retry_at > :now) OR blocked_
 DELETE FROM penstock.lanes
 WHERE name = ANY (ARRAY(
     SELECT o.name FROM penstock.lanes AS o
-    WHERE o.touched_at < :idle AND (o.used IS NULL OR o.touched_at < :long_idle) AND o.step = 0 AND o.suspect_at < :idle AND o.slowdown = 1
+    WHERE o.touched_at < :idle AND (coalesce(o.used, o.learnt) IS NULL OR o.touched_at < :long_idle) AND o.step = 0 AND o.suspect_at < :idle AND o.slowdown = 1
       AND o.limits IS NULL
       AND o.blocked_until < :now AND (o.per_day IS NULL OR o.day < :yesterday)
       AND NOT EXISTS (SELECT 1 FROM penstock.lines WHERE lines.lane = o.name)

@@ -33,6 +33,7 @@ async def take(
         answers.append(answer)
         if isinstance(answer, Busy) and answer.why in (WINDOW_WHY, DAY_WHY):
             too_soon[line] = answer
+            changed.update({one.name: one for one in lanes if one.use and one.use.changed})
         if isinstance(answer, Permit):
             slots += [(name, request.ref) for name in permit.slots(lanes, request, held)]
         if isinstance(answer, Permit) or request.question:

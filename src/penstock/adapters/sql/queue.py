@@ -8,14 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.sql import lanes, selection, stop
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
-from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
+from penstock.adapters.sql.job_rows import change_of, jobs_in, kind_counts, read_jobs
 from penstock.adapters.sql.lanes import LaneRows
 from penstock.model.change import Change
 from penstock.model.job import Job
@@ -24,6 +24,10 @@ from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
 from penstock.ports.steps import SECRET_BYTES, Recorded, StepRow
+
+if TYPE_CHECKING:
+    from penstock.ports.backlog import Backlog
+    from penstock.ports.ledger import Charge, UsageQuery, UsageSum
 
 T = TypeVar("T")
 
@@ -40,19 +44,22 @@ class SqlQueue(ABC):
         retention_seconds: float,
         weights: Mapping[str, float] | None,
         lane_config: Callable[[str], LaneConfig],
+        usage_retention_seconds: float,
     ) -> None:
         self.ageing_seconds = ageing_seconds
         self.retention_seconds = retention_seconds
         self.weights = dict(weights or {})
         self.lane_config = lane_config
+        self.usage_retention_seconds = usage_retention_seconds
 
     @abstractmethod
     async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
         """Run what only reads. `long`: it may read the whole table."""
 
     @abstractmethod
-    async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
-        """Run it in a transaction, perhaps more than once."""
+    async def change(self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False) -> T:
+        """Run it in a transaction, perhaps more than once. A `soft` one may be forgotten by a crash
+        of the machine."""
 
     @abstractmethod
     def lane_rows(self, tx: Sql) -> LaneRows:
@@ -82,7 +89,12 @@ class SqlQueue(ABC):
         jobs = await self.look(lambda tx: self.by_id(tx, ids))
         return {job.id: job for job in jobs}
 
-    async def by_id(self, tx: Sql, ids: Sequence[str]) -> list[Job]:
+    async def by_id(
+        self, tx: Sql, ids: Sequence[str], rows: Sequence[Row] | None = None
+    ) -> list[Job]:
+        """These jobs. Their rows may have been read where a transaction cannot see them."""
+        if rows is not None:
+            return await jobs_in(self.lane_rows(tx), rows)
         return await read_jobs(self.lane_rows(tx), "WHERE id = ANY (:ids)", ids=list(ids))
 
     async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
@@ -178,8 +190,23 @@ class SqlQueue(ABC):
             ((left,),) = await self.rows("any_work_of", kinds=list(kinds), **named)
         return bool(left)
 
+    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+        from penstock.adapters.sql import ledger  # most jobs use nothing that is counted
+
+        await self.change(lambda tx: ledger.charge(tx, charges), soft=soft)
+
+    async def usage(self, query: UsageQuery) -> list[UsageSum]:
+        from penstock.adapters.sql import ledger
+
+        return await self.look(lambda tx: ledger.usage(tx, query), long=True)
+
     async def lanes(self) -> list[LaneInfo]:
         return await self.look(lambda tx: lanes.infos(self.lane_rows(tx)))
+
+    async def backlog(self) -> Backlog:
+        from penstock.adapters.sql import backlog  # for forecasts alone
+
+        return await self.look(lambda tx: backlog.read(self.lane_rows(tx)), long=True)
 
     async def control(self, lane: str, control: LaneCommand) -> bool:
         return await self.change(lambda tx: lanes.control(self.lane_rows(tx), lane, control))

@@ -93,6 +93,10 @@ async def retain(queue: SqlQueue) -> None:
     """Delete completed and cancelled jobs that are past the retention, and what is spent."""
     while await queue.change(lambda tx: _forget(tx, queue.retention_seconds)):
         pass
+    if await queue.rows("any_old_charge", before=queue.now() - queue.usage_retention_seconds):
+        from penstock.adapters.sql import ledger
+
+        await ledger.forget(queue.change, queue.now() - queue.usage_retention_seconds)
     await queue.change(lambda tx: lanes.forget_lanes(queue.lane_rows(tx)))
     await queue.forget_feed()
 

@@ -86,10 +86,9 @@ def explain(error: Exception, path: Path) -> QueueError:
     if name.startswith("SQLITE_FULL"):
         return QueueUnavailable(f"disk full: {path} cannot grow; free some space ({text})")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return QueueUnavailable(
-            f"{path} was locked by another program for over {BUSY_SECONDS:g} s; "
-            f"close whatever holds it open in a transaction ({text})"
-        )
+        from penstock.adapters.sqlite.lock_holder import who_locked
+
+        return QueueUnavailable(f"{path} was locked by {who_locked(path, BUSY_SECONDS)} ({text})")
     if name.startswith("SQLITE_READONLY") or not _writable(path):
         return QueueUnavailable(f"{path} is read-only; make it and its folder writable ({text})")
     if name.startswith("SQLITE_CANTOPEN"):

@@ -103,6 +103,10 @@ class SqliteFile:
             raise QueueError("the queue is not open; use it inside `async with app:`")
         return self._writer.submit(operation, soft=soft)
 
+    def send(self, topics: set[Topic]) -> None:
+        """Wake every process, this one included."""
+        self._wakeups.send(topics)
+
     async def read(self, operation: Callable[[sqlite3.Connection], T]) -> T:
         """Run `operation` on a snapshot."""
         if self._reader is None:

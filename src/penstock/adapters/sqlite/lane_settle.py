@@ -9,7 +9,7 @@ from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.transaction import Transaction, run
 from penstock.lanes import verdict
-from penstock.ports.lanes import Returned
+from penstock.ports.lanes import Report, Returned
 from penstock.ports.queue import Ref, Settlement
 
 
@@ -32,7 +32,8 @@ def judge(
     tx: Transaction, holder: int, settlements: Sequence[Settlement], standing: set[Ref]
 ) -> tuple[list[Settlement], frozenset[Ref]]:
     """Let lanes learn from settlements, and say what is to be stored; see `verdict.judge`."""
-    learning = _learning(tx, holder, map(verdict.lane_of, settlements))
+    told = ((verdict.lane_of(one), one.report) for one in settlements)
+    learning = _learning(tx, holder, told)
     judged = run(learning.judge(settlements, standing))
     run(learning.save())
     return judged
@@ -45,16 +46,22 @@ def give_back(tx: Transaction, holder: int, returned: Sequence[Returned]) -> Non
     refs = [(one.job, one.id, one.token) for one in returned if one.job > 0]
     known = standing_leases(tx, holder, refs, ended=True) if refs else set()
     returned = still_ours(returned, known)
-    learning = _learning(tx, holder, (one.permit.lane for one in returned))
+    learning = _learning(tx, holder, ((one.permit.lane, one.report) for one in returned))
     run(learning.hear(returned))
     run(learning.save())
     store.free_slots(tx, holder, [one.permit.ref for one in returned])
 
 
-def _learning(tx: Transaction, holder: int, names: Iterable[str]) -> Learning:
-    found = [store.load(tx, name) for name in dict.fromkeys(names) if name]
+def _learning(tx: Transaction, holder: int, told: Iterable[tuple[str, Report | None]]) -> Learning:
+    """With the parents of those lanes of which they learn, or have to settle, something."""
+    timed: dict[str, bool] = {}
+    for name, report in told:
+        timed[name] = timed.get(name, False) or (report is not None and report.took is not None)
+    found = [store.load(tx, name) for name in timed if name]
     states = {lane.name: lane for lane in found if lane is not None}
     for lane in list(states.values()):
-        if lane.used is not None and lane.parent is not None and lane.parent not in states:
+        if lane.parent is None or lane.parent in states:
+            continue
+        if lane.used is not None or timed[lane.name]:
             states |= {one.name: one for one in store.with_parent(tx, lane.name)[1:]}
     return Learning(store.SqliteLanes(tx.shared), holder, states)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from penstock.adapters.sql.lanes import IN_FORCE, STATE, STATE_AND_USED, States, wake_lane
+from penstock.adapters.sql.lanes import IN_FORCE, STATE, STATE_AND_KNOWN, States, wake_lane
 from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own, run, sql
 from penstock.lanes import breaker
 from penstock.lanes.state import QUESTIONS, LaneState, limits_of
@@ -21,10 +21,10 @@ _READ = (
     f" (SELECT count(*) FROM slots WHERE slots.lane = lanes.name || '{QUESTIONS}')"
     " FROM lanes WHERE name = ?"
 )
-_WRITE, _WRITE_USED = (
+_WRITE, _WRITE_KNOWN = (
     f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in columns)}, touched_at = :now"
     " WHERE name = :name"
-    for columns in (STATE, STATE_AND_USED)
+    for columns in (STATE, STATE_AND_KNOWN)
 )
 
 
@@ -61,8 +61,9 @@ def with_parent(tx: Queryable, name: str) -> list[LaneState]:
 
 
 def save(tx: Transaction, lane: LaneState) -> None:
-    values = {name: getattr(lane, name) for name in STATE_AND_USED}
-    write = _WRITE if lane.used is None else _WRITE_USED
+    lane.keep()
+    values = {name: getattr(lane, name) for name in STATE_AND_KNOWN}
+    write = _WRITE_KNOWN if lane.knows else _WRITE
     tx.execute(write, {**values, "name": lane.name, "now": tx.now})
 
 

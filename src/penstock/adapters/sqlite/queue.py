@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.lease_watch import MemberLook
@@ -18,10 +18,12 @@ from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own
-from penstock.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import FeedEntry, Inbox, NewJobs
+
+if TYPE_CHECKING:
+    from penstock.adapters.sqlite.caller import CallersJobs
 
 T = TypeVar("T")
 
@@ -38,16 +40,19 @@ class SqliteQueue(SqliteFile, SqlQueue):
         retention_seconds: float = 7 * 86400.0,
         weights: Mapping[str, float] | None = None,
         lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
+        usage_retention_seconds: float = 90 * 86400.0,
     ) -> None:
         SqliteFile.__init__(self, url, durable=durable)
-        SqlQueue.__init__(self, ageing_seconds, retention_seconds, weights, lane_config)
+        common = (ageing_seconds, retention_seconds, weights, lane_config)
+        SqlQueue.__init__(self, *common, usage_retention_seconds)
         self._shared = SqliteDatabase(self)
+        self._callers: CallersJobs | None = None
 
     async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
         return await self._shared.read(operation)
 
-    async def change(self, operation: Callable[[Sql], Awaitable[T]]) -> T:
-        return await self._shared.write(operation)
+    async def change(self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False) -> T:
+        return await self._shared.write(operation, soft=soft)
 
     async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
         def end(tx: Transaction) -> None:
@@ -73,10 +78,18 @@ class SqliteQueue(SqliteFile, SqlQueue):
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         if conn is not None:
-            raise ConfigError(
-                "conn= is for a queue in PostgreSQL; a SQLite queue cannot join a transaction"
-            )
+            if self._callers is None:
+                from penstock.adapters.sqlite.caller import CallersJobs
+
+                self._callers = CallersJobs(self)
+            return await self._callers.enqueue(conn, batch)
         return await self.write(lambda tx: enqueue(tx, batch, self.weights, self.lane_config))
+
+    async def close(self) -> None:
+        callers, self._callers = self._callers, None
+        if callers is not None:
+            await callers.close()
+        await super().close()
 
     async def configure(self, lanes: Sequence[str]) -> None:
         await self.write(lambda tx: configure(tx, lanes, self.lane_config))

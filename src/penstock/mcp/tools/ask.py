@@ -226,6 +226,8 @@ class AnswerWork(TaskWork):
     """An answer in progress, as an MCP task."""
 
     kind = "answer"
+    tools = ("ask", "get_answer")
+    ended_by = ("ask",)
 
     async def standing(self, tenant_view: ToolView, name: str) -> WorkStatus:
         view = await tenant_view.answer(name)

@@ -17,9 +17,11 @@ def define(
     reads: bool = False,
     repeatable: bool = False,
     outside: bool = False,
+    structured: bool = True,
 ) -> Tool:
     """Define a tool. `reads`: it changes nothing. `repeatable`: repeating the call changes nothing
-    more. `outside`: it makes Penstock contact other services. No tool destroys stored data."""
+    more. `outside`: it makes Penstock contact other services. `structured`: its answer has a
+    schema. No tool destroys stored data."""
     tool = Tool.from_function(
         function,
         title=title,
@@ -32,10 +34,12 @@ def define(
             idempotent_hint=repeatable,
             open_world_hint=outside,
         ),
-        structured_output=True,
+        structured_output=structured,
     )
     tool.parameters["additionalProperties"] = False  # `PenstockMCP` keeps to it
     _shorten(tool.parameters)
+    if not structured:
+        return tool
     listed, whole = tool.output_schema, answer_schema(tool)
     assert listed is not None
     listed.clear()  # in place: the SDK has it from there

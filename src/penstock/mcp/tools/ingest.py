@@ -106,6 +106,7 @@ class DocumentWork(TaskWork):
     """An accepted document, as an MCP task. Its names may contain anything, so they are encoded."""
 
     kind = "document"
+    tools = ("ingest",)
 
     @staticmethod
     def name_of(document: Document) -> str:

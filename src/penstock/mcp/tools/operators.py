@@ -90,6 +90,8 @@ class LaneStatus(LaneList, Fitted):
 
 def _line(lane: LaneView) -> str:
     line = f"{lane.name}: {lane.waiting} waiting, {lane.in_flight} of {lane.max_parallel} in flight"
+    if lane.learnt is not None:
+        line += f", learnt: {lane.learnt.why}"
     if lane.breaker != "closed":
         line += f", breaker {lane.breaker}"
     if lane.blocked_why:

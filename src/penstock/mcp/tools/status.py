@@ -212,6 +212,8 @@ class SearchWork(TaskWork):
     not count, so that a finished task stays finished."""
 
     kind = "research"
+    tools = ("get_status",)
+    ended_by = ("stop_task",)
 
     @staticmethod
     def name_of(task_id: str, searches: int) -> str:

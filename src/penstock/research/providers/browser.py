@@ -30,6 +30,7 @@ from penstock.model.browser import SearchEngineConfig
 from penstock.model.finding import Finding, FindingsPage
 from penstock.outbound.proxy import GuardedProxy
 from penstock.ports.provider import ProviderContext
+from penstock.ports.receipts import ReceiptRequest
 from penstock.research.merge import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import Row, link
 from penstock.research.providers.paged import Rows, checked, collect, offset_of
@@ -154,6 +155,8 @@ class _Visit:
     async def _show(self, move: Callable[[], Awaitable[None]]) -> Row:
         """Load a page, with its own permit, and read it."""
         provider = self._provider
+        asked = [provider.name, self._query, self._tab.url]
+        receipt = self._asking.receipts.begin(ReceiptRequest(provider.lane, asked, kept="findings"))
         async with self._asking.lanes.request(provider.lane):
             try:
                 async with asyncio.timeout(provider.timeout):
@@ -168,6 +171,7 @@ class _Visit:
                 raise _script_meaning(provider.name, error) from error
             self._check_answer()
             self._check_page(shown)
+        await receipt.refer()
         self._shown = shown
         return shown
 

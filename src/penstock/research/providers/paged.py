@@ -65,6 +65,7 @@ class PagedProvider(ABC):
             headers={"user-agent": user_agent(), **self.key_headers()},
             lane=self.lane,
             max_bytes=MAX_BYTES,
+            record="findings",
         )
         return response.content
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import re
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -35,6 +37,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+LINK = re.compile(r'(?<= )(?:href|src|action|formaction|hx-[a-z:]+)="(?=/(?!/))')
+"""The beginning of a link to another page of the dashboard."""
 THEME = "penstock_theme"
 FLASH = "penstock_flash"
 FLASH_SECONDS = 60
@@ -98,16 +102,24 @@ def part(request: Request, template: str, **values: Any) -> str:
 
 def _render(request: Request, template: str, **values: Any) -> str:
     theme = request.cookies.get(THEME)
-    return (
+    html = (
         environment()
         .get_template(template)
         .render(
             values,
             visit=getattr(request.state, "visit", None),
+            vouched=getattr(request.state, "vouched", False),
             path=request.url.path,
             theme=theme if theme in ("light", "dark") else None,
         )
     )
+    return below(getattr(request.state, "root", ""), html)
+
+
+def below(root: str, html: str) -> str:
+    """The same with its links below the path where the dashboard is mounted. A quote is escaped in
+    all that comes from outside, so what looks like a link is one of a template."""
+    return LINK.sub(rf"\g<0>{escape(root)}", html) if root else html
 
 
 def problem_page(request: Request, problem: Problem) -> Response:

@@ -66,7 +66,8 @@ class McpMount:
 
         waiting = state.metrics.long_poll
         service = McpServices(state.penstock, _caller_of, self._stopping, admit, waiting)
-        return Endpoint(PenstockMCP(service), state.config.json_bytes)
+        server = PenstockMCP(service, families=state.config.mcp_tools)
+        return Endpoint(server, state.config.json_bytes)
 
     async def close(self) -> None:
         await self._open.aclose()

@@ -21,6 +21,7 @@ from penstock.server.openapi import spec
 from penstock.server.problems import Problem
 from penstock.server.queue_cache import QueueCache
 from penstock.server.schemas import Limits
+from penstock.wire.forecast import ForecastView, forecast_view
 from penstock.wire.jobs import PeriodicKinds
 from penstock.wire.operators import ActionPage, HistoryView, LaneList, LaneView, Overview
 
@@ -84,6 +85,29 @@ async def _control(
         if lane.name == name:
             return reply(lane_view(lane))
     raise LaneNotFound(name)
+
+
+@routes.get("/v1/forecast", tags=["overview"], **spec(ForecastView))
+async def forecast(
+    request: Request,
+    tenant_view: ReadAccess,
+    kind: Annotated[str | None, Query(max_length=240, description="Or a pattern.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        Query(alias="set", max_length=100, description="LANE.KEY=VALUE; may be repeated."),
+    ] = None,
+    workers: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+    processes: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+) -> Response:
+    """Forecast when the tenant's backlog is done, what it costs, and what holds it up: the rules of
+    lanes, run over the backlog of all tenants in virtual time. With `set`, as if lanes had other
+    limits; with `workers` and `processes`, as if so many worked. Takes seconds on a large queue; a
+    server makes one at a time."""
+    looks: QueueCache = request.app.state.looks
+    async with looks.forecasting:
+        hosts = tenant_view.may_control
+        told = await tenant_view.forecast(kind, changes or (), workers, processes, hosts=hosts)
+    return reply(forecast_view(told))
 
 
 @routes.get("/v1/periodic", tags=["jobs"], **spec(PeriodicKinds))

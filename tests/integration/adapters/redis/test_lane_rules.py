@@ -19,12 +19,22 @@ import penstock
 from penstock import runtime
 from penstock.adapters.redis import scripts
 from penstock.adapters.redis.scripts import assembled
-from penstock.lanes import amounts, breaker, limits, permit, state, verdict, waiting
+from penstock.lanes import (
+    amounts,
+    breaker,
+    learnt,
+    limits,
+    permit,
+    state,
+    usual_amounts,
+    verdict,
+    waiting,
+)
 from penstock.lanes.amounts import Booking
 from penstock.lanes.breaker import Fault
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
-from penstock.model.amounts import Amounts
+from penstock.model.amounts import NOTHING, Amounts
 from penstock.ports.lanes import News, Permit, PermitRequest, Report
 from penstock.ports.queue import Lease, Outcome, Settlement
 from tests.support.database_servers import redis_url
@@ -32,7 +42,10 @@ from tests.support.leases import lease
 
 RULES = Path(__file__).parents[3] / "support" / "lane_rules.lua"
 LUA = Path(penstock.__file__).parent / "adapters" / "redis" / "lua" / "common"
-NEEDS = "base lines jobs log lane_state amounts limits breaker verdict permit waiting"
+NEEDS = (
+    "base lines jobs log lane_state usual_amounts amounts learnt limits breaker verdict permit"
+    " waiting"
+)
 START = 1_800_000_000.25
 LANES = ("child", "parent")
 
@@ -49,6 +62,15 @@ REPORTS = st.none() | st.builds(
     st.none() | st.just("127.0.0.1:9"),
     st.booleans(),
     st.none() | SECONDS,
+    st.none() | st.sampled_from([0.0, 0.01, 0.1, 0.3, 7.5]),
+    st.none()
+    | st.tuples(
+        st.sampled_from([-1.0, 0.0, 3.0, 900.0]),
+        st.sampled_from([0.0, 1.5, 60.0]),
+        st.sampled_from([-1.0, 0.0, 800.0, 90_000.0]),
+        st.sampled_from([0.5, 30.0]),
+        st.sampled_from([0.0, 150.0, 2000.0]),
+    ),
 )
 
 
@@ -109,6 +131,8 @@ def a_lane(draw: st.DrawFn, name: str, parent: str | None) -> dict[str, Any]:
         "breaker_cap": draw(st.sampled_from([3.0, 300.0])),
         "credentials": draw(st.sampled_from([0, 1])),
         "amounts": draw(NO_AMOUNTS | AMOUNTS_COUNTED),
+        "auto": draw(st.none() | st.sampled_from(["[1, 100]", "[2, 9]"])),
+        "limits": draw(st.none() | st.just('{"max_parallel": 3}')),
         **draw(NO_OUTAGE | AN_OUTAGE),
     }
 
@@ -150,6 +174,8 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
             ref = draw(st.sampled_from([job, -job]))
             step |= {"holder": draw(st.integers(1, 2)), "ref": ref, "job": job, "token": 1}
             step["report"] = draw(REPORTS)
+        case "teach":
+            step |= {"report": draw(REPORTS), "full": draw(st.booleans()), "times": 1}
         case "probed":
             step["ok"] = draw(st.booleans())
         case "permit":
@@ -164,6 +190,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
                 draw(QUESTION),
                 draw(SLACK),
                 draw(st.none() | AMOUNTS),
+                draw(st.sampled_from(["", "long/kind"])),
             )
             step |= {"holder": draw(st.integers(1, 2)), "held": draw(HELD), "request": request}
         case "judge":
@@ -215,7 +242,10 @@ def a_spree(draw: st.DrawFn) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     for n in range(draw(st.sampled_from([3, 20, 70]))):
         after = draw(st.sampled_from([0.0, 0.1, 0.4, 1.0, 9.0, 3000.0]))
-        booking, slack = (-n, 0, draw(AMOUNTS)), draw(SLACK)
+        booking: tuple[Any, ...] = (-n, 0, draw(AMOUNTS))
+        slack = draw(SLACK)
+        if draw(st.booleans()):
+            booking = (-n, 0, None, draw(st.sampled_from(["short", "long/kind"])))
         steps.append(
             {
                 **common,
@@ -234,7 +264,24 @@ def a_spree(draw: st.DrawFn) -> list[dict[str, Any]]:
     return steps
 
 
-STEPS = st.lists(a_burst() | a_spree() | a_step().map(lambda step: [step]), min_size=1, max_size=6)
+@st.composite
+def a_lesson(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Requests that tell how long they took: many alike, then others."""
+    common = {"jitter": 1.0, "holder": 1, "rule": "teach"}
+    steps: list[dict[str, Any]] = []
+    for _ in range(draw(st.integers(1, 4))):
+        took = draw(st.sampled_from([0.05, 0.1, 0.11, 0.3]))
+        full, times = draw(st.booleans()), draw(st.sampled_from([1, 9, 40, 300]))
+        report = Report(News.SUCCESS, took=took)
+        one = {**common, "after": times * took, "full": full}
+        steps.append({**one, "times": times, "report": report})
+        steps.append({**one, "times": 1, "report": draw(REPORTS)})
+    return steps
+
+
+STEPS = st.lists(
+    a_burst() | a_spree() | a_lesson() | a_step().map(lambda step: [step]), min_size=1, max_size=6
+)
 
 
 def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
@@ -253,13 +300,18 @@ def _starts(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 
 
 def _book(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    start = amounts.book(lanes, Booking(*step["booking"]), now, now + step["ahead"], step["slack"])
-    return [] if start is None else [start]
+    ref, token, amount, *kind = step["booking"]
+    booking = Booking(ref, token, amount)
+    if kind and any(lane.amounts is not None for lane in lanes):
+        booking = amounts.booking(lanes, ref, token, None, kind[0])
+    elif kind:
+        booking = Booking(ref, token, NOTHING)
+    start = amounts.book(lanes, booking, now, now + step["ahead"], step["slack"])
+    return [amounts.tolerance(lanes), *([] if start is None else [start])]
 
 
 def _settle(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    amounts.settle(lanes, step["ref"], 0, step["used"], now)
-    return []
+    return [amounts.settle(lanes, step["ref"], 0, step["used"], now)]
 
 
 def _room_for(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
@@ -293,8 +345,19 @@ def _chosen(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 
 def _learn(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     who = (step["holder"], step["ref"], step["job"], step["token"])
-    learnt = verdict.learn(lanes[0], *who, step["report"], now)
-    return [learnt.fault.value, [list(one) for one in learnt.spared], learnt.closed]
+    told = verdict.learn(lanes[0], *who, step["report"], now)
+    return [told.fault.value, [list(one) for one in told.spared], told.closed]
+
+
+def _teach(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    report = step["report"]
+    if report is None:
+        return []
+    for n in range(1, step["times"] + 1):
+        if step["full"]:
+            lanes[0].in_flight = lanes[0].max_parallel
+        verdict.teach(lanes, report, now + n * (report.took or 0.0))
+    return [lanes[0].max_parallel]
 
 
 def _probed(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
@@ -347,6 +410,7 @@ _PYTHON = {
     "room": _room,
     "chosen": _chosen,
     "learn": _learn,
+    "teach": _teach,
     "probed": _probed,
     "permit": _permit,
     "set_back": _set_back,
@@ -394,9 +458,14 @@ def _same(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs)
 
 
+def _row(lane: LaneState) -> dict[str, Any]:
+    lane.keep()
+    return {**asdict(lane), "use": None}
+
+
 def _comparable(lane: dict[str, Any]) -> dict[str, Any]:
     """Without what is none; lists, which are stored as text, as lists."""
-    lists = ("tried", "doubted", "refusers", "used")
+    lists = ("tried", "doubted", "refusers", "used", "learnt")
     return {
         name: json.loads(value) if name in lists else value
         for name, value in lane.items()
@@ -433,7 +502,7 @@ def test_lua_and_python_lane_rules_come_to_the_same(
         with runtime.replaced(uniform=lambda least, most, said=step["jitter"]: said):
             answer = _PYTHON[step["rule"]](lanes, step, now)
         asked.append(_asked(step, now))
-        expected.append((answer, [_comparable(asdict(lane)) for lane in lanes]))
+        expected.append((answer, [_comparable(_row(lane)) for lane in lanes]))
     with redis.Redis.from_url(redis_url(flavour), decode_responses=True) as server:
         ask = json.dumps({"lanes": start, "steps": asked})
         told = server.eval(assembled("#!lua", NEEDS, RULES.read_text()), 1, "{rules}", ask)
@@ -448,7 +517,9 @@ def test_lua_and_python_lane_rules_come_to_the_same(
                 assert _same(value, other[name]), (step, name, value, other[name])
 
 
-@pytest.mark.parametrize("module", [amounts, breaker, limits, waiting, permit, verdict, state])
+@pytest.mark.parametrize(
+    "module", [amounts, usual_amounts, breaker, learnt, limits, waiting, permit, verdict, state]
+)
 def test_every_figure_of_the_rules_is_the_same_in_lua(module: ModuleType) -> None:
     name = module.__name__.rsplit(".", 1)[1]
     text = (LUA / f"{'lane_state' if name == 'state' else name}.lua").read_text()

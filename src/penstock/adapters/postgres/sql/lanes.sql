@@ -11,11 +11,11 @@ WHERE NOT EXISTS (
     WHERE o.name = n.name
       AND (o.parent, o.spacing, o.tolerance, o.max_parallel, o.per_day, o.timeout,
            o.breaker_first, o.breaker_cap, o.credentials, o.health_url, o.probe_seconds,
-           o.amounts)
+           o.amounts, o.auto)
           IS NOT DISTINCT FROM
           (n.parent, n.spacing, n.tolerance, n.max_parallel, n.per_day, n.timeout,
            n.breaker_first, n.breaker_cap, n.credentials, n.health_url, n.probe_seconds,
-           n.amounts))
+           n.amounts, n.auto))
 ORDER BY (n.parent IS NULL), n.name
 ON CONFLICT (name) DO UPDATE {take_limits}
 

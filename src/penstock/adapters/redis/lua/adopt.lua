@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log turns lane_state amounts limits breaker waiting lanes pick lane_claim claim
+-- needs: base lines jobs log turns lane_state usual_amounts amounts learnt limits breaker waiting lanes pick lane_claim claim
 -- Jobs that were enqueued where their kind was unknown: the lane of each, or why it has none.
 
 lanes.configure(ask.configs)

@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs lane_state amounts breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt breaker lanes
 -- Make lanes known, with the limits that are configured now.
 
 lanes.configure(ask.configs)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state amounts breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt breaker lanes
 -- Pause, resume or reset a lane; 0 when there is no such lane. The twin of `control` in
 -- penstock/lanes/view.py.
 
@@ -15,6 +15,7 @@ if ask.what == 'reset' then
   lane.slowdown, lane.limited, lane.next_start = 1, 0, 0
   lane.day, lane.used_today, lane.day_offset = 0, 0, 0
   lane.used = lane.used and amounts.NONE
+  lane.learnt, lane.learnt_parallel = nil, nil
 end
 lanes.save(lane)
 lanes.wake_lane(ask.lane)

@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log stops turns lane_state amounts breaker lanes view records
+-- needs: base lines jobs log stops turns lane_state usual_amounts amounts learnt breaker lanes view records
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state amounts breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt breaker lanes
 -- Delete lanes nobody uses, in no trouble and as configured: they are made again when somebody does. Looks at some
 -- after the first `ask.skip`; returns how many to skip next, or -1 at the end.
 
 local CHUNK = 100
 local IDLE_SECONDS = 3600
-local LONG_IDLE_SECONDS = 3 * 86400 -- where amounts are counted
+local LONG_IDLE_SECONDS = 3 * 86400 -- where amounts are counted, or something was learnt
 
 local idle = now - IDLE_SECONDS
 -- A provider's day may begin when UTC's is nearly over: hence yesterday.
@@ -15,7 +15,7 @@ local function is_idle(lane)
   return lane.step == 0 and lane.suspect_at < idle and lane.slowdown == 1
     and lane.blocked_until < now and (not lane.per_day or lane.day < yesterday)
     and lane.in_flight == 0 and not lane.limits
-    and (not lane.used or lane.touched_at < now - LONG_IDLE_SECONDS)
+    and (not (lane.used or lane.learnt) or lane.touched_at < now - LONG_IDLE_SECONDS)
     and redis.call(
       'EXISTS', ns .. 'kinds:' .. lane.name, ns .. 'family:' .. lane.name,
       ns .. 'expecting:' .. lane.name) == 0

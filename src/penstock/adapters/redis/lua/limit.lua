@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state amounts limits breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt limits breaker lanes
 -- Give a lane other limits than the configured ones, or those again; 0 when there is no such lane.
 
 local lane = lanes.load(ask.lane)

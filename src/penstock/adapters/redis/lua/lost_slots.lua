@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state amounts breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt breaker lanes
 -- Every slot belongs to a live membership, and a job's to its lease. This must never find one that
 -- does not; if it does, the lane must not stay short of it. Looks at some lanes, from those last
 -- used at `ask.since` on: {lane, holder, ref} of what was freed, and since when to go on.

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log stops lane_state amounts limits breaker verdict permit lanes lane_settle
+-- needs: base lines jobs log stops lane_state usual_amounts amounts learnt limits breaker verdict permit lanes lane_settle
 -- Permits for requests made inside jobs: for each {'permit', start_at, void_at, timeout, trial} or
 -- {'busy', lane, until, why, give_up, refused}, in order. What was granted and never heard of comes back
 -- first; a request that arrives late, after others of this process, is granted nothing.
@@ -33,6 +33,9 @@ for n, request in ipairs(ask.requests) do
     if not busy then granted, busy = permit.ask(some, request, holder, held, now) end
     if busy and (busy.why == amounts.WINDOW_WHY or busy.why == amounts.DAY_WHY) then
       too_soon[key] = busy
+      for _, lane in ipairs(some) do
+        if lane.used ~= lane.stored.used then lanes.save(lane) end
+      end
     end
     if granted or request.question then
       for _, lane in ipairs(some) do lanes.save(lane) end

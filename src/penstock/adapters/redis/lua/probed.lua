@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log stops lane_state amounts breaker verdict lanes lane_settle
+-- needs: base lines jobs log stops lane_state usual_amounts amounts learnt breaker verdict lanes lane_settle
 -- What a probe found.
 
 local lane = lanes.load(ask.lane)

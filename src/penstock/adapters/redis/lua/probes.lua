@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state amounts breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt breaker lanes
 -- The lanes in trouble {name, where} that this process is to probe now; nobody else does meanwhile.
 
 local MAX_PROBES = 50

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state amounts breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt breaker lanes
 -- The clock was set back: mend the lanes and lines that were written at a time which is still to
 -- come. Some at a time; returns how many there were.
 

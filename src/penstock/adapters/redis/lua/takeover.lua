@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log stops lane_state amounts breaker lanes
+-- needs: base lines jobs log stops lane_state usual_amounts amounts learnt breaker lanes
 -- End a membership: queue or bury all that it holds, and forget it. With `renewed`, only if it was not
 -- renewed since then. Returns its host and pid, then id and kind of each job that was taken back;
 -- 0 where it was not there.

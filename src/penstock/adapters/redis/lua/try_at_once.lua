@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs lane_state amounts breaker lanes
+-- needs: base lines jobs lane_state usual_amounts amounts learnt breaker lanes
 -- A process starts: what it needs may be back, so one try is made without waiting in each lane
 -- whose breaker is open. And it may have come with new credentials: one more refusal blocks the
 -- lane again. Looks at some lanes after the first `ask.skip`; how many to skip next, -1 at the end.

@@ -160,7 +160,8 @@ async def add(request: Request, visit: Writing) -> Response:
         return await _screen(request, visit, DocumentSelection(), kept, told(error))
     if wants_json(request):
         ref = accepted[0].ref
-        return reply({"address": at_document(ref.id, ref.collection)}, 202)
+        root = getattr(request.state, "root", "")
+        return reply({"address": root + at_document(ref.id, ref.collection)}, 202)
     return _accepted(accepted)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from penstock.api.questions import answer_question, filled, open_question
 from penstock.api.tenant_view import RESERVED
 from penstock.errors import JobEnded, SignalLimit, ValidationError
 from penstock.model.job import Job, JobState
@@ -129,6 +130,7 @@ async def _seen(visit: CallerView, job_id: str) -> dict[str, Any]:
         "width": WIDTH,
         "waterfall": steps,
         "signal": signal_of(found),
+        "question": await open_question(visit, found),
         "repeatable": not found.kind.startswith(tuple(RESERVED)),
     }
 
@@ -175,6 +177,25 @@ async def signal(request: Request, visit: Writing, job_id: str) -> Response:
             deed.detail["stored"] = await visit.signal(job_id, name, payload, None)
     except (ValidationError, JobEnded, SignalLimit) as error:
         flash = Flash("bad", f"Signal not sent: {error}.")
+    return redirect(f"/jobs/{in_path(job_id)}", flash)
+
+
+@routes.post("/jobs/{job_id:name}/answer")
+async def answer(request: Request, visit: Writing, job_id: str) -> Response:
+    """Answer what the job asks, or decline it."""
+    form = await read_form(request)
+    flash = Flash("good", "Answered.")
+    try:
+        async with acting(request, "job.answer", named(job_id)) as deed:
+            job = await visit.job(job_id)
+            question = await open_question(visit, job)
+            if question is None:
+                raise ValidationError("the job does not ask anything any more")
+            content = None if form.one("decline") else filled(question.schema, form.fields)
+            told = _exactly(form, "question")
+            deed.detail["stored"] = await answer_question(visit, job, told, content)
+    except (ValidationError, JobEnded, SignalLimit) as error:
+        flash = Flash("bad", f"Not answered: {error}.")
     return redirect(f"/jobs/{in_path(job_id)}", flash)
 
 

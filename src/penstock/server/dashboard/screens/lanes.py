@@ -68,7 +68,7 @@ async def _one(request: Request, visit: CallerView, name: str) -> dict[str, Any]
     for found in seen:
         if found.name == name:
             children = [other.name for other in seen if other.parent == name]
-            history = request.app.state.history.of_lane(name, CHARTED)
+            history = request.app.state.history.of_lane(name, found.max_parallel, CHARTED)
             return {"lane": found, "labels": LABELS, "children": children, "history": history}
     raise LaneNotFound(name)
 

@@ -1,16 +1,21 @@
 -- Room for amounts in lanes: the twin of penstock/lanes/amounts.py, which says more. An amount is
--- {tokens, input, output, cost}; a booking {ref, token, amount, refusal}.
+-- {tokens, input, output, cost}; a booking {ref, token, amount, refusal, kind}.
 
 local amounts = {
   NONE = '[]', WINDOW_WHY = 'its tokens', DAY_WHY = 'its daily amount'}
 
 do
   local DAY = 86400
+  local GONE_SECONDS = 2
   local LEAST_LOOK = 0.05
+  local LEAST_TOLERANCE = 0.005
   local LOOK_SECONDS = 1
-  local OPEN_MOST = 256
+  local OPEN_LEAST = 256
+  local OPEN_MOST = 4096
+  local OVERTAKEN = 0.5
   local PARTS = 60
   local SPARE = 1.02
+  local WAITING_MOST = 8
   local WINDOWED = 3
 
   local OF_WINDOW = {'tokens in a window', 'input tokens in a window', 'output tokens in a window'}
@@ -29,16 +34,18 @@ do
     return limits.refills and math.floor(limit * (2 - SPARE)) or limit
   end
 
-  -- Nested lists of numbers, so that they read back as the same numbers.
+  -- Nested lists of numbers and names, so that they read back as the same numbers.
   local function text(value)
     if type(value) == 'number' then return exact(value) end
+    if type(value) == 'string' then return cjson.encode(value) end
     local parts = {}
     for n, one in ipairs(value) do parts[n] = text(one) end
     return '[' .. table.concat(parts, ',') .. ']'
   end
 
   local function write(lane, use)
-    lane.used = text({use.interval, use.day, use.today, use.base, use.parts, use.open})
+    lane.used = text({
+      use.interval, use.day, use.today, use.base, use.parts, use.open, use.usual, use.waiting})
   end
 
   -- Add to a part of the window; with `there` only if it is still kept.
@@ -67,12 +74,14 @@ do
   -- The limits, and what is used of them. Where the interval was another, all of it is of now.
   local function read(lane, at)
     local limits = limits_in(lane.amounts)
-    local use = {interval = limits.interval, day = 0, today = {0, 0}, base = {}, parts = {}, open = {}}
+    local use = {
+      interval = limits.interval, day = 0, today = {0, 0}, base = {}, parts = {}, open = {},
+      usual = {}, waiting = {}}
     if (lane.used or amounts.NONE) ~= amounts.NONE then
       local rows = cjson.decode(lane.used)
       use = {
         interval = rows[1], day = rows[2], today = rows[3], base = rows[4], parts = rows[5],
-        open = rows[6]}
+        open = rows[6], usual = rows[7] or {}, waiting = rows[8] or {}}
     end
     if use.interval ~= limits.interval then
       use.interval, use.base = limits.interval, {}
@@ -102,6 +111,60 @@ do
         local said = too_large(limits.day[1], amount[1], 'tokens in a day')
           or too_large(limits.day[2], amount[4], 'millionths of money in a day')
         if said then return said end
+      end
+    end
+    return nil
+  end
+
+  -- What a request of this kind reserves: its amount or, if it says nothing of that, what is usual of
+  -- its kind, as far as the lanes have that much.
+  function amounts.booking(some, ref, token, amount, kind)
+    if amount then
+      return {ref = ref, token = token, amount = amount, refusal = amounts.refusal(some, amount)}
+    end
+    local found
+    for _, lane in ipairs(some) do
+      if lane.amounts then
+        local limits, use = read(lane, lane.touched_at)
+        found = found or usual_amounts.usual(use.usual, kind) or {0, 0, 0, 0}
+        for n = 1, WINDOWED do
+          local limit = limits.window[n]
+          if limit then found[n] = math.min(found[n], usable(limits, limit)) end
+        end
+        if limits.day[1] then found[1] = math.min(found[1], limits.day[1]) end
+        if limits.day[2] then found[4] = math.min(found[4], limits.day[2]) end
+      end
+    end
+    return {ref = ref, token = token, amount = found, kind = kind}
+  end
+
+  -- How late a start may be, whatever pace an operator has set.
+  function amounts.tolerance(some)
+    local found = math.huge
+    for _, lane in ipairs(some) do
+      found = math.min(found, lane.tolerance)
+      local interval = lane.amounts and limits_in(lane.amounts).interval or 0
+      if interval > 0 then
+        found = math.min(found, math.max(LEAST_TOLERANCE, interval * (SPARE - 1) / 2))
+      end
+    end
+    return found
+  end
+
+  local function same(waiting, amount)
+    for n = 1, 4 do
+      if waiting[2 + n] ~= amount[n] then return false end
+    end
+    return true
+  end
+
+  -- The amount for which room is kept, too, before this one is let by: that of who has waited
+  -- longest, if that is long, unless it is this one.
+  local function before_of(limits, use, amount, at)
+    for _, one in ipairs(use.waiting) do
+      if one[2] + GONE_SECONDS >= at then
+        if same(one, amount) or one[1] + OVERTAKEN * limits.interval > at then return nil end
+        return {one[3], one[4], one[5]}
       end
     end
     return nil
@@ -160,10 +223,12 @@ do
     for _, lane in ipairs(some) do
       if lane.amounts then
         local limits, use = read(lane, at)
+        local before = before_of(limits, use, amount, at)
         for n = 1, WINDOWED do
           if limits.window[n] then
             local limit = usable(limits, limits.window[n])
             local wanted = wanted_of(amount[n], limit, limits.alone)
+            if before then wanted = math.max(wanted, math.min(wanted + before[n], limit)) end
             local when = (limits.refills and refilled or left)(limits, use, n, limit, wanted, at)
             later(when, lane, amounts.WINDOW_WHY)
           end
@@ -237,9 +302,36 @@ do
       and lane_state.day_of(lane, before) >= lane_state.day_of(lane, at)
   end
 
-  local function reserve(lane, booking, start)
+  -- Somebody waits for room. Who has waited longest is overtaken only for a while.
+  local function wait(lane, amount, at)
+    local _, use = read(lane, at)
+    local waiting, known = {}, nil
+    for _, one in ipairs(use.waiting) do
+      if one[2] + GONE_SECONDS >= at then
+        waiting[#waiting + 1] = one
+        if same(one, amount) then known = one end
+      end
+    end
+    use.waiting = waiting
+    if known then
+      if known[2] + GONE_SECONDS / 4 >= at then return end
+      known[2] = at
+    elseif #waiting < WAITING_MOST then
+      waiting[#waiting + 1] = {at, at, amount[1], amount[2], amount[3], amount[4]}
+    else
+      return
+    end
+    write(lane, use)
+  end
+
+  local function reserve(lane, booking, start, kind)
     local limits, use = read(lane, start)
     local amount = booking.amount
+    local waiting = {}
+    for _, one in ipairs(use.waiting) do
+      if not same(one, amount) then waiting[#waiting + 1] = one end
+    end
+    use.waiting = waiting
     if limits.interval > 0 then
       local number = math.floor(start / limits.part)
       add(use, number, amount)
@@ -251,8 +343,9 @@ do
       if matters(lane, limits, one[3], start) then open[#open + 1] = one end
     end
     open[#open + 1] = {
-      booking.ref, booking.token, start, amount[1], amount[2], amount[3], amount[4]}
-    while #open > OPEN_MOST do table.remove(open, 1) end
+      booking.ref, booking.token, start, amount[1], amount[2], amount[3], amount[4], kind}
+    local most = math.max(OPEN_LEAST, math.min(2 * lane.max_parallel, OPEN_MOST))
+    while #open > most do table.remove(open, 1) end
     use.open = open
     write(lane, use)
   end
@@ -260,11 +353,21 @@ do
   -- Reserve an amount in all of `some`, from `at` on and until `latest` at the latest: the start.
   -- Nil: there is no room until then. It may come `slack` seconds later.
   function amounts.book(some, booking, at, latest, slack)
-    local start = amounts.room(some, booking.amount, at).at
-    if start > latest then return nil end
+    local found = amounts.room(some, booking.amount, at)
+    local start = found.at
+    if start > latest then
+      for _, lane in ipairs(some) do
+        if lane.name == found.lane and found.why == amounts.WINDOW_WHY then
+          wait(lane, booking.amount, at)
+        end
+      end
+      return nil
+    end
+    local kind = booking.kind
     for _, lane in ipairs(some) do
       if lane.amounts then
-        reserve(lane, booking, start + (slack or 0))
+        reserve(lane, booking, start + (slack or 0), kind)
+        kind = nil -- it is learnt once
       elseif not lane.used then
         lane.used = amounts.NONE -- that of its parent is to be settled
       end
@@ -273,9 +376,9 @@ do
   end
 
   -- A request has ended, and has used so much; nil: what was reserved stands. What is settled again
-  -- changes nothing. Whether any of `some` has changed.
+  -- changes nothing. Whether any of `some` has changed, and whether anything was given back.
   function amounts.settle(some, ref, token, used, at)
-    local changed = false
+    local changed, refunded = false, false
     for _, lane in ipairs(some) do
       if lane.amounts then
         local limits, use = read(lane, at)
@@ -291,6 +394,7 @@ do
               local change = used[n] - found[3 + n]
               less[n], more[n] = math.min(0, change), math.max(0, change)
               any = any or change > 0
+              refunded = refunded or change < 0
             end
             if limits.interval > 0 then
               add(use, math.floor(start / limits.part), less, true)
@@ -300,13 +404,14 @@ do
               use.today = {use.today[1] + less[1], use.today[2] + less[4]}
             end
             spend(lane, use, at, more)
+            if found[8] then usual_amounts.learn(use.usual, found[8], used) end
           end
           write(lane, use)
           changed = true
         end
       end
     end
-    return changed
+    return changed, refunded
   end
 
   -- The clock was set back: what is ahead of it now is of now.
@@ -319,6 +424,7 @@ do
       if use.base[1] and use.base[1] > number then use.base[1] = number end
     end
     for _, one in ipairs(use.open) do one[3] = math.min(one[3], at) end
+    use.waiting = {}
     use.day = math.min(use.day, lane_state.day_of(lane, at))
     write(lane, use)
   end

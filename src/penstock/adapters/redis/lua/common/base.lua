@@ -50,6 +50,10 @@
 --                      finish with their children
 --   feed:TENANT        stream of what all logs of a tenant got: log, version, entry. Trimmed to the
 --                      last hour as it grows, and gone an hour after its last entry
+-- ledger         bounded: the newest charges; the sums of days stay
+--   charges            hash id -> JSON array: see charge.lua; charged: their ids by time
+--   usage:DAY          hash tenant, kind, lane, model, number of the figure (requests, tokens, input,
+--                      output, cost, of unknown price, reserved) -> sum; usage_days: sorted set of days
 --
 -- A script is called with the namespace's tag as its key and one JSON object as its first
 -- argument. It reads first and writes after, so it does all or nothing. Its clock is the server's.

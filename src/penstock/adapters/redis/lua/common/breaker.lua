@@ -39,6 +39,7 @@ function breaker.set_back(lane, now)
   if lane.blocked_until < breaker.FOR_EVER then lane.blocked_until = lane.blocked_until - ahead end
   lane.day = math.min(lane.day, lane_state.day_of(lane, now) + 1)
   if lane.used then amounts.set_back(lane, now) end
+  if lane.learnt then learnt.set_back(lane, ahead, now) end
   lane.touched_at = now
   return true
 end
@@ -135,15 +136,17 @@ function breaker.abandoned(lane, job)
 end
 
 -- A 429: the lane pauses for everybody, and goes slower if it happens again.
-function breaker.rate_limited(lane, job, retry_after, resets_after, now)
+function breaker.rate_limited(lane, job, retry_after, resets_after, now, gives_way)
   breaker.abandoned(lane, job)
   -- Requests that were under way together are told the same thing; that is no repetition.
   local again = lane.blocked_until <= now
+  again = again and not gives_way
   if again then lane.limited = lane.limited + 1 end
   lane.praised = 0
   if lane.limited > 1 and again then lane.slowdown = math.min(SLOWEST, lane.slowdown * 2) end
-  local pause = retry_after or resets_after or math.max(RATE_LIMITED_SECONDS, lane.spacing)
-  if now + pause > lane.blocked_until then
+  local pause = retry_after or resets_after
+    or (gives_way and 0 or math.max(RATE_LIMITED_SECONDS, lane.spacing))
+  if pause > 0 and now + pause > lane.blocked_until then
     lane.blocked_until, lane.blocked_why = now + pause, 'rate limited'
   end
   if lane.per_day ~= nil and resets_after and resets_after > DAILY_RESET_SECONDS then

@@ -100,15 +100,14 @@ local function claim_in(some, member, want, room, crashed, ordinary)
     local row = picked[n].row
     resumes[n] = string.find(row.waits_lane or '', '\n', 1, true) ~= nil
     if bookings then
-      local amount = (row.amount or '') ~= '' and cjson.decode(row.amount) or {0, 0, 0, 0}
-      bookings[n] = {
-        ref = tonumber(row.seq), token = (row.token or 0) + 1, amount = amount,
-        refusal = amounts.refusal(some, amount)}
+      local amount = (row.amount or '') ~= '' and cjson.decode(row.amount) or nil
+      local seq, token = tonumber(row.seq), (row.token or 0) + 1
+      bookings[n] = amounts.booking(some, seq, token, amount, picked[n].kind)
     end
   end
   local slack = want.slack or 0
   local starts = limits.starts(some, resumes, now, slack, bookings)
-  local tolerance, leased, names = math.huge, {}, {}
+  local tolerance, leased, names = bookings and amounts.tolerance(some) or math.huge, {}, {}
   for n, one in ipairs(some) do
     tolerance, names[n] = math.min(tolerance, one.tolerance), one.name
   end
@@ -120,6 +119,7 @@ local function claim_in(some, member, want, room, crashed, ordinary)
     if bookings then
       one.reserved = resumes[n] and '' or cjson.encode(bookings[n].amount)
       one.refused = not resumes[n] and bookings[n].refusal or nil
+      one.usual = not resumes[n] and bookings[n].kind ~= nil
     end
     leased[n] = one
     lanes.take_slots(names, member, tonumber(one.row.seq))

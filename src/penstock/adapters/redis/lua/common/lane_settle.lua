@@ -47,6 +47,11 @@ function lane_settle.learn_and_save(name, holder, ref, job, token, report)
   local fault, spared, closed = verdict.learn(lane, holder, ref, job, token, report, now)
   lane_settle.return_attempts(spared)
   if closed then lanes.wake_lane(name) end
+  if report and (report.took or lane.auto) then
+    local some = {lane, lane.parent and lanes.load(lane.parent) or nil}
+    verdict.teach(some, report, now)
+    if some[2] then lanes.save(some[2]) end
+  end
   lanes.save(lane)
   return lane, fault
 end
@@ -54,9 +59,13 @@ end
 -- Settle what was reserved in a lane, and its parent.
 local function pay(name, ref, token, used)
   local some = lanes.with_parent(name)
-  if some[1] and some[1].used and amounts.settle(some, ref, token, used, now) then
+  if not (some[1] and some[1].used) then return end
+  local changed, refunded = amounts.settle(some, ref, token, used, now)
+  if changed then
     for _, one in ipairs(some) do lanes.save(one) end
   end
+  -- Whoever settles has a worker to spare: nobody else is told.
+  if refunded then lanes.look_now(name) end
 end
 
 -- Whether the lease still stands: only then it teaches a lane anything, or has a slot to free.

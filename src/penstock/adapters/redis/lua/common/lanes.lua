@@ -3,7 +3,8 @@
 -- A lane nobody uses, in no trouble, is deleted after an hour with all that is kept of it.
 --   lanes             sorted set of the lanes in use, by when they were last used
 --   lane:NAME         hash: see lane_state.lua, and health_url, probe_seconds, probed_at; limits,
---                     what an operator has given it, as JSON, and own_..., what follows from that
+--                     what an operator has given it, as JSON, and own_..., what follows from that;
+--                     learnt_parallel, what it has learnt instead of max_parallel
 --   family:NAME       set of the lanes whose parent it is
 --   troubled          sorted set of the lanes that are open, under suspicion or blocked for
 --                     credentials, by when to probe them next (infinite: there is nothing to probe)
@@ -17,14 +18,15 @@ local lanes = {}
 
 local TEXTS = {
   parent = true, blocked_why = true, tried = true, doubted = true, refusers = true,
-  address = true, health_url = true, limits = true, amounts = true, used = true}
+  address = true, health_url = true, limits = true, amounts = true, used = true,
+  auto = true, learnt = true}
 local FRESH = {
   next_start = 0, day = 0, used_today = 0, day_offset = 0, slowdown = 1, limited = 0, praised = 0,
   refusers = '[]', blocked_until = 0, step = 0, retry_at = 0, tried = '[]', doubted = '[]',
   suspect_token = 0, suspect_failures = 0, suspect_at = 0, probed_at = 0, asked_until = 0}
 local CONFIGURED = {
   'parent', 'spacing', 'tolerance', 'max_parallel', 'per_day', 'timeout', 'breaker_first',
-  'breaker_cap', 'credentials', 'health_url', 'probe_seconds', 'amounts'}
+  'breaker_cap', 'credentials', 'health_url', 'probe_seconds', 'amounts', 'auto'}
 local OWN = {
   spacing = 'own_spacing', tolerance = 'own_tolerance', max_parallel = 'own_parallel',
   per_day = 'own_per_day'}
@@ -34,7 +36,9 @@ local NOT_STORED = {
 local function write(lane)
   local fields = {}
   for field, value in pairs(lane) do
-    if not NOT_STORED[field] and lane.stored[field] ~= value then
+    -- Where it is learnt, what was configured stays beside it.
+    local is_learnt = field == 'max_parallel' and lane.learnt_parallel
+    if not NOT_STORED[field] and not is_learnt and lane.stored[field] ~= value then
       fields[#fields + 1], fields[#fields + 2] = field, value
       lane.stored[field] = value
     end
@@ -67,13 +71,17 @@ local function stored(name)
   return lane
 end
 
--- The lane, with the limits in force: what an operator has given it, else what is configured.
+-- The lane, with the limits in force: what an operator has given it, else what it has learnt, else
+-- what is configured.
 function lanes.load(name)
   local lane = stored(name)
   if lane and lane.limits then
     for limit, own in pairs(OWN) do
       if lane[own] then lane[limit], lane.stored[limit] = lane[own], lane[own] end
     end
+  end
+  if lane and lane.learnt_parallel and not lane.own_parallel then
+    lane.max_parallel = lane.learnt_parallel
   end
   if lane and breaker.set_back(lane, now) then
     lanes.save(lane)
@@ -130,6 +138,7 @@ function lanes.configure(configs)
         redis.call('SREM', ns .. 'family:' .. lane.parent, lane.name)
       end
       if config.parent then redis.call('SADD', ns .. 'family:' .. config.parent, lane.name) end
+      if lane.auto ~= config.auto then lane.learnt_parallel = nil end
       for _, field in ipairs(CONFIGURED) do lane[field] = config[field] end
       write(lane)
     end
@@ -232,7 +241,8 @@ function lanes.pass_on(some)
   end
 end
 
-local function look_now(name)
+-- Lines of the lane are to be looked at now.
+function lanes.look_now(name)
   for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
     lines.look_at(name, kind, 0)
   end
@@ -248,7 +258,7 @@ function lanes.wake_lane(name)
       redis.call('ZADD', ns .. 'put_off', now, seq)
     end
   end
-  look_now(name)
-  for _, child in ipairs(redis.call('SMEMBERS', ns .. 'family:' .. name)) do look_now(child) end
+  lanes.look_now(name)
+  for _, child in ipairs(redis.call('SMEMBERS', ns .. 'family:' .. name)) do lanes.look_now(child) end
   wake('ready')
 end

@@ -65,8 +65,8 @@ function permit.ask(lanes, request, holder, held, now)
   for name in pairs(held) do names[#names + 1] = name end
   local booking
   if amounts.counted(lanes) then
-    booking = {ref = request.ref, token = 0, amount = request.amount or {0, 0, 0, 0}}
-    local why = amounts.refusal(lanes, booking.amount)
+    booking = amounts.booking(lanes, request.ref, 0, request.amount, request.kind)
+    local why = booking.refusal
     if why then return nil, {lane = lane.name, why = why, refused = true} end
   end
   local trial, retry_at = lane.trial, lane.retry_at
@@ -89,7 +89,7 @@ function permit.ask(lanes, request, holder, held, now)
   if question then lane.asked_until = lane.max_parallel > 1 and now + RESERVED_SECONDS or 0 end
   local trying = lane_state.open(lane) and not held[lane.name]
   if trying then lane.trial, lane.trial_holder = request.ref, holder end
-  local tolerance, timeout = math.huge, nil
+  local tolerance, timeout = booking and amounts.tolerance(lanes) or math.huge, nil
   for _, one in ipairs(lanes) do
     tolerance = math.min(tolerance, one.tolerance)
     if one.timeout then timeout = math.min(timeout or one.timeout, one.timeout) end

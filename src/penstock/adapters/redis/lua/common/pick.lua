@@ -116,6 +116,7 @@ function pick.told(picked)
     if one.reserved ~= nil then
       table.insert(told[n], one.reserved)
       table.insert(told[n], one.refused or '')
+      table.insert(told[n], one.usual and '1' or '')
     end
   end
   return told

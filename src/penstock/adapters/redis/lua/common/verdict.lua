@@ -17,7 +17,9 @@ local lessons = {
     return breaker.unavailable(lane, job, token, at)
   end,
   ['rate limited'] = function(lane, job, _, report, at)
-    return breaker.rate_limited(lane, job, report.retry_after, report.resets_after, at)
+    local gives_way = lane.auto ~= nil and learnt.gives_way(lane)
+    return breaker.rate_limited(
+      lane, job, report.retry_after, report.resets_after, at, gives_way)
   end,
   refused = function(lane, job, token) return breaker.refused(lane, job, token) end,
 }
@@ -37,6 +39,11 @@ function verdict.learn(lane, holder, ref, job, token, report, at)
     breaker.abandoned(lane, job)
   end
   return fault, spared, was_open and not lane_state.open(lane)
+end
+
+-- Let a lane, and its parent, learn how many requests at a time they take.
+function verdict.teach(some, report, at)
+  for _, lane in ipairs(some) do learnt.hear(lane, report, at) end
 end
 
 -- Whose a failure is that the lane has learnt of already, when the permit came back.

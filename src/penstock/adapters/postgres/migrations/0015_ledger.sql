@@ -1,0 +1,4 @@
+-- needs 1
+--
+-- Processes of the version before tell nothing of what they use.
+-- tables: ledger

@@ -1,0 +1,1 @@
+"""Penstock in other frameworks: each part is imported by who uses that framework."""
