@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import schema, takeover
+from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -152,13 +150,6 @@ class PostgresQueue(SqlQueue):
         if not self.database.poll_only:
             await connection.execute(self.database.sql("SELECT penstock.ring($1)"), [topic.value])
         self.wakeups.changed([topic])
-
-    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
-        """Each in a transaction of its own."""
-        for member in dead:
-            await self.write(partial(takeover.dead, folder=self.folder, seen=member))
-        for member in lapsed:
-            await self.write(partial(takeover.lapsed, folder=self.folder, seen=member))
 
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
         await place(own(tx), jobs, self.weights)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from penstock import runtime
-from penstock.adapters.life_file import open_life_file
+from penstock.adapters.life_file import open_life_file, started_jobs
 from penstock.adapters.member import QueueMember
-from penstock.adapters.sql import lanes
+from penstock.adapters.sql import lanes, takeover
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
-from penstock.adapters.sql.takeover import boot_id
+from penstock.adapters.sql.takeover import STOPPED, boot_id, sweep_files
 from penstock.adapters.sql.upkeep import Upkeep
 from penstock.lanes.breaker import SUSPICION_SECONDS
 from penstock.ports.queue import Lease
@@ -22,6 +22,10 @@ class Renews(Protocol):
     """Extends the lease of one membership."""
 
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool: ...
+
+    def close(self) -> None:
+        """May block for a moment."""
+        ...
 
 
 class SqlMember(QueueMember):
@@ -69,6 +73,23 @@ class SqlMember(QueueMember):
         # Slots may have been freed while nobody handled these kinds.
         await tx.execute("wake_kinds", kinds=self._kinds)
         return int(number)
+
+    async def leave(self) -> None:
+        try:
+            await self._shared.change(self._end)
+        finally:
+            await self._close()
+            self._life.close()
+        sweep_files(self._shared.folder, await self._shared.life_names())
+
+    async def _end(self, tx: Sql) -> None:
+        # What is still held was never started, or its outcome could not be stored.
+        started, rows = started_jobs(self._life.path), self._shared.lane_rows(tx)
+        await takeover.end_membership(rows, self._number, self.id, started, STOPPED)
+
+    async def _close(self) -> None:
+        """Close what it talks to the queue by."""
+        await runtime.in_thread(self._renewal.close)
 
     async def probes(self) -> list[tuple[str, str]]:
         due = {"now": self.now(), "suspicion": SUSPICION_SECONDS}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.lease_watch import MemberLook
-from penstock.adapters.sql import lanes, selection, stop
+from penstock.adapters.sql import lanes, selection, stop, takeover
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, jobs_in, kind_counts, read_jobs
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.ports.ledger import Charge, UsageQuery, UsageSum
 
 T = TypeVar("T")
+EndOfMember = Callable[[LaneRows, Path, MemberLook], Awaitable[None]]
 
 
 class SqlQueue(ABC):
@@ -66,11 +67,6 @@ class SqlQueue(ABC):
         """The lanes, as a transaction or snapshot sees them."""
 
     @abstractmethod
-    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
-        """End memberships whose process is dead, and those that have lapsed unless they were
-        renewed since."""
-
-    @abstractmethod
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
         """Put jobs at the end of their lines."""
 
@@ -80,6 +76,16 @@ class SqlQueue(ABC):
     @abstractmethod
     async def forget_feed(self) -> None:
         """Delete entries of the feed that are past their time."""
+
+    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
+        """End memberships whose process is dead, and those that have lapsed unless they were
+        renewed since; each in a transaction of its own."""
+        for end, members in ((takeover.dead, dead), (takeover.lapsed, lapsed)):
+            for member in members:
+                await self.change(partial(self._end, end, member))
+
+    async def _end(self, end: EndOfMember, member: MemberLook, tx: Sql) -> None:
+        await end(self.lane_rows(tx), self.folder, member)
 
     async def rows(self, statement: str, /, **values: Any) -> list[Row]:
         """The rows of one statement that only reads."""

@@ -6,18 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import runtime
-from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
-from penstock.adapters.sqlite import feed, takeover
+from penstock.adapters.sqlite import feed
 from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.fairness import place
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.member import SqliteMember
-from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own
+from penstock.adapters.sqlite.transaction import SqliteSql, own
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import FeedEntry, Inbox, NewJobs
@@ -53,15 +52,6 @@ class SqliteQueue(SqliteFile, SqlQueue):
 
     async def change(self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False) -> T:
         return await self._shared.write(operation, soft=soft)
-
-    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
-        def end(tx: Transaction) -> None:
-            for member in dead:
-                takeover.dead(tx, self.folder, member)
-            for member in lapsed:
-                takeover.lapsed(tx, self.folder, member)
-
-        await self.write(end)
 
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
         place(own(tx), jobs, self.weights)
