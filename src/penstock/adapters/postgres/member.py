@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 
+from penstock.adapters.member import Joining
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Connection, Pool, Transaction
 from penstock.adapters.postgres.lanes import PostgresLanes, free_slots, unserved
@@ -87,10 +88,8 @@ class PostgresMember(SqlMember):
 
     transactions = True
 
-    def __init__(
-        self, queue: PostgresQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
-    ) -> None:
-        super().__init__(queue, kinds, max_workers, lease_seconds)
+    def __init__(self, queue: PostgresQueue, joining: Joining) -> None:
+        super().__init__(queue, joining)
         self._queue = queue
         self._database = queue.database
         self._trips = Pool(queue.database, "work", 1)

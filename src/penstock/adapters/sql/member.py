@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from penstock import runtime
-from penstock.adapters.life_file import open_life_file, started_jobs
-from penstock.adapters.member import QueueMember
+from penstock.adapters.life_file import open_life_file
+from penstock.adapters.member import Joining, QueueMember
 from penstock.adapters.sql import lanes, takeover
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
@@ -33,10 +33,8 @@ class SqlMember(QueueMember):
 
     _renewal: Renews
 
-    def __init__(
-        self, queue: SqlQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
-    ) -> None:
-        super().__init__(kinds, max_workers, lease_seconds)
+    def __init__(self, queue: SqlQueue, joining: Joining) -> None:
+        super().__init__(joining)
         self._shared = queue
 
     async def _enter(self) -> int:
@@ -83,8 +81,7 @@ class SqlMember(QueueMember):
         sweep_files(self._shared.folder, await self._shared.life_names())
 
     async def _end(self, tx: Sql) -> None:
-        # What is still held was never started, or its outcome could not be stored.
-        started, rows = started_jobs(self._life.path), self._shared.lane_rows(tx)
+        started, rows = self._still_started(), self._shared.lane_rows(tx)
         await takeover.end_membership(rows, self._number, self.id, started, STOPPED)
 
     async def _close(self) -> None:

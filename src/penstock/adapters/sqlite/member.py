@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.adapters.member import Joining
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sqlite import lanes
@@ -19,7 +20,6 @@ from penstock.adapters.sqlite.transaction import Transaction, own, run, sql
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (
     Exchange,
-    Inbox,
     Lease,
     Progress,
     Settlement,
@@ -36,17 +36,9 @@ if TYPE_CHECKING:
 class SqliteMember(SqlMember):
     """See `penstock.ports.queue.Member`."""
 
-    def __init__(
-        self,
-        queue: SqliteQueue,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None,
-    ) -> None:
-        super().__init__(queue, kinds, max_workers, lease_seconds)
+    def __init__(self, queue: SqliteQueue, joining: Joining) -> None:
+        super().__init__(queue, joining)
         self._queue = queue
-        self._inbox = inbox
 
     async def join(self) -> None:
         await super().join()
