@@ -34,6 +34,7 @@ class QueueMember:
         self._number = 0
         self._kinds, self._max_workers, self._lease_seconds, self._inbox = joining
         self._started: Started | None = None
+        """Jobs whose handler has started, where it leaves; None: nobody can tell."""
 
     async def transact(
         self, lease: Lease, effect: Callable[[Any], Awaitable[StepRow]]
@@ -43,12 +44,11 @@ class QueueMember:
     def mark_started(self, lease: Lease) -> int:
         return self._life.mark(*lease.ref)
 
-    def _still_started(self) -> Started | None:
-        """What was started and is still held: its outcome could not be stored. Read once: the file
-        is gone when leaving has to be tried again."""
+    def _still_started(self) -> None:
+        """Note what was started and is still held: its outcome could not be stored. The file is
+        gone when leaving has to be tried again."""
         if self._life.path.exists():
             self._started = started_jobs(self._life.path)
-        return self._started
 
     def clear_started(self, slot: int) -> None:
         self._life.clear(slot)

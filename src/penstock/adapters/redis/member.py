@@ -286,9 +286,10 @@ class RedisMember(QueueMember):
             await self._connections.call("age", {**ask, "kind": kind})
 
     async def leave(self) -> None:
-        me, life, started = self._number, self._life.name, self._still_started()
+        self._still_started()
         try:
-            await takeover.end(self._connections, me, life, started, STOPPED)
+            me, life = self._number, self._life.name
+            await takeover.end(self._connections, me, life, self._started, STOPPED)
         finally:
             self._renewing.close()
             self._life.close()

@@ -73,6 +73,7 @@ class SqlMember(QueueMember):
         return int(number)
 
     async def leave(self) -> None:
+        self._still_started()
         try:
             await self._shared.change(self._end)
         finally:
@@ -81,8 +82,8 @@ class SqlMember(QueueMember):
         sweep_files(self._shared.folder, await self._shared.life_names())
 
     async def _end(self, tx: Sql) -> None:
-        started, rows = self._still_started(), self._shared.lane_rows(tx)
-        await takeover.end_membership(rows, self._number, self.id, started, STOPPED)
+        rows = self._shared.lane_rows(tx)
+        await takeover.end_membership(rows, self._number, self.id, self._started, STOPPED)
 
     async def _close(self) -> None:
         """Close what it talks to the queue by."""
