@@ -8,13 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from penstock.aio import end_tasks
-from penstock.errors import (
-    JobNotFound,
-    QueueError,
-    QueueUnavailable,
-    QueueUnusable,
-    WaitTimeout,
-)
+from penstock.errors import JobNotFound, QueueError, QueueUnavailable, QueueUnusable, WaitTimeout
 from penstock.model.job import Job
 from penstock.ports.queue import JobQueue, Topic, Wakeup
 

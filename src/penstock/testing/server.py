@@ -23,15 +23,7 @@ from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.errors import QueueUnavailable
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    Exchange,
-    Lease,
-    Progress,
-    Ref,
-    Settlement,
-    Topic,
-    Want,
-)
+from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Topic, Want
 from penstock.testing.loop import SimulatedProcess, current
 from penstock.testing.machine import Machine
 from penstock.testing.model import ReferenceModel

@@ -29,16 +29,7 @@ from penstock.adapters.sql.member import SqlMember
 from penstock.lanes.permit import still_ours, to_nobody
 from penstock.lanes.verdict import lane_of
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    Exchange,
-    Lease,
-    Progress,
-    Ref,
-    Settlement,
-    StepWrite,
-    Topic,
-    Want,
-)
+from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, StepWrite, Topic, Want
 from penstock.ports.steps import EVENT_NAME, StepRow
 
 if TYPE_CHECKING:

@@ -42,14 +42,7 @@ from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.ledger import Charge, UsageQuery, UsageSum
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import (
-    CASCADE_SECONDS,
-    FeedEntry,
-    JobFilter,
-    NewJobs,
-    Stopped,
-    Topic,
-)
+from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, JobFilter, NewJobs, Stopped, Topic
 from penstock.ports.steps import SECRET_BYTES, SIGNAL_LIMIT, Recorded, StepRow, signal_wait
 
 if TYPE_CHECKING:

@@ -18,15 +18,7 @@ from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
 from penstock.adapters.sqlite.transaction import Transaction, own, run, sql
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    Exchange,
-    Lease,
-    Progress,
-    Settlement,
-    StepWrite,
-    Topic,
-    Want,
-)
+from penstock.ports.queue import Exchange, Lease, Progress, Settlement, StepWrite, Topic, Want
 from penstock.ports.steps import EVENT_NAME
 
 if TYPE_CHECKING:

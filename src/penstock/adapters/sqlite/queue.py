@@ -31,13 +31,7 @@ T = TypeVar("T")
 class SqliteQueue(SqliteFile, SqlQueue):
     """See `penstock.ports.queue.JobQueue`. Any number of processes may share the file."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        durable: bool = True,
-        **options: Unpack[QueueOptions],
-    ) -> None:
+    def __init__(self, url: str, *, durable: bool = True, **options: Unpack[QueueOptions]) -> None:
         SqliteFile.__init__(self, url, durable=durable)
         SqlQueue.__init__(self, **options)
         self._shared = SqliteDatabase(self)
