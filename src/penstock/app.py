@@ -26,7 +26,7 @@ from penstock.engine.enqueuer import EnqueueOptions, Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
-from penstock.engine.waiters import JobWaiters, LogWaiters
+from penstock.engine.waiters import JobWaiters, LogWaiters, check_timeout
 from penstock.errors import (
     ConfigError,
     JobCancelled,
@@ -611,6 +611,7 @@ class Penstock(Operations):
         """Wait until no job is queued (including scheduled ones) or running: of the kinds
         registered here, or of any kind if there are none. Raises WaitTimeout after `timeout`
         seconds."""
+        check_timeout(timeout)
         listener = self.queue.listen(Topic.FINISHED)
         try:
             async with asyncio.timeout(timeout):

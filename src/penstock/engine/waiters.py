@@ -13,6 +13,7 @@ from penstock.errors import (
     QueueError,
     QueueUnavailable,
     QueueUnusable,
+    ValidationError,
     WaitTimeout,
 )
 from penstock.model.job import Job
@@ -115,6 +116,15 @@ class Waiters(Generic[Key, Found]):
                 future.set_result(answer)
 
 
+def check_timeout(timeout: Any) -> None:
+    """Refuse what is no time to wait for."""
+    if timeout is not None and (not isinstance(timeout, int | float) or timeout != timeout):
+        raise ValidationError(
+            f"timeout is a number of seconds, or None to wait for as long as it takes, not "
+            f"{timeout!r:.60}"
+        )
+
+
 def _expire(future: asyncio.Future[Any]) -> None:
     if not future.done():
         future.set_exception(TimeoutError())
@@ -128,6 +138,7 @@ class JobWaiters(Waiters[str, Job | None]):
 
     async def job(self, job_id: str, timeout: float | None) -> Job:
         """The job once it is finished."""
+        check_timeout(timeout)
         try:
             job = await self.wait(job_id, timeout)
         except TimeoutError:
