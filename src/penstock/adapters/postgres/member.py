@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
@@ -286,6 +287,7 @@ class PostgresMember(SqlMember):
         return row if await self._record_one(connection, False, (*lease.ref, *row)) else None
 
     async def _close(self) -> None:
-        await super()._close()
-        await self._trips.close()
-        await self._effects.close()
+        async with AsyncExitStack() as closing:  # each of them, whatever becomes of the others
+            closing.push_async_callback(self._effects.close)
+            closing.push_async_callback(self._trips.close)
+            await super()._close()

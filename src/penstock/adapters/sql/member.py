@@ -77,8 +77,10 @@ class SqlMember(QueueMember):
         try:
             await self._shared.change(self._end)
         finally:
-            await self._close()
-            self._life.close()
+            try:
+                await self._close()
+            finally:
+                self._life.close()
         sweep_files(self._shared.folder, await self._shared.life_names())
 
     async def _end(self, tx: Sql) -> None:
