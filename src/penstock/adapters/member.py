@@ -13,7 +13,7 @@ from penstock.ports.steps import StepRow
 
 
 class Joining(NamedTuple):
-    """What a worker process says of itself when it joins; see `JobQueue.join`."""
+    """The words of a worker process that joins a queue; see `JobQueue.join`."""
 
     kinds: list[str]
     max_workers: int
