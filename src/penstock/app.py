@@ -10,16 +10,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    ParamSpec,
-    Self,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from penstock.engine.enqueuer import EnqueueOptions, Enqueuer

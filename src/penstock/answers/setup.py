@@ -17,7 +17,7 @@ from penstock.answers.service import Answers
 from penstock.config import Config
 from penstock.documents.service import Documents
 from penstock.engine.waiters import LogWaiters
-from penstock.errors import needing
+from penstock.errors.extras import needing
 from penstock.model.answer import Phase
 from penstock.ports.librarian import Librarian
 from penstock.ports.queue import JobQueue

@@ -13,7 +13,7 @@ from types import ModuleType
 from penstock.app import Penstock
 from penstock.cli.errors import InputError, UsageError
 from penstock.config import hide_secrets
-from penstock.errors import needing
+from penstock.errors.extras import needing
 
 
 def need_extra(what: str, extra: str, module: str) -> None:

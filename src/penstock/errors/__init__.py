@@ -63,8 +63,7 @@ Suspended is a BaseException: it unwinds a handler that sleeps or waits for a si
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -525,17 +524,6 @@ def is_permanent(error: BaseException, permanent: tuple[type[BaseException], ...
     except Exception:  # an attribute that cannot be read marks nothing
         marked = False
     return marked or isinstance(error, permanent)
-
-
-@contextmanager
-def needing(what: str, extra: str) -> Iterator[None]:
-    """Around an import of what an extra of the package brings: ConfigError where it is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError(f"{what}: pip install 'penstock[{extra}]'") from None
 
 
 def describe(error: BaseException, *, retryable: bool) -> dict[str, Any]:

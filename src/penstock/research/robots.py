@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from penstock.engine.context import JobContext
-from penstock.errors import DocumentTooLarge, FetchError, needing
+from penstock.errors import DocumentTooLarge, FetchError
+from penstock.errors.extras import needing
 from penstock.lanes.registry import LaneRegistry
 from penstock.outbound.fetch import Fetched
 from penstock.outbound.web_address import WebAddress

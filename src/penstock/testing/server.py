@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from penstock.adapters.member import Joining
+from penstock.adapters.queue import Joining
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.adapters.sqlite.lanes import free_slots

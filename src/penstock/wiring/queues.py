@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.adapters.queue import QueueOptions
-from penstock.errors import ConfigError, needing
+from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
@@ -28,10 +28,14 @@ def choose_queue(
 
             return SqliteQueue(url, durable=settings.durable, **common)
         case "postgresql" | "postgres":
+            from penstock.errors.extras import needing
+
             with needing("PostgreSQL queues need", "postgres"):
                 from penstock.adapters.postgres import PostgresQueue
             return PostgresQueue(url, poll_only=settings.poll_only, **common)
         case "redis" | "rediss" | "unix" | "valkey":
+            from penstock.errors.extras import needing
+
             with needing("Redis queues need", "redis"):
                 from penstock.adapters.redis import RedisQueue
             trust = {"allow_volatile": settings.allow_volatile, "wait_aof": settings.wait_aof}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock.adapters.sql.store import Store
 from penstock.config import Config
-from penstock.errors import ConfigError, needing
+from penstock.errors import ConfigError
+from penstock.errors.extras import needing
 from penstock.ports.queue import JobQueue
 
 

@@ -15,7 +15,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.browser.tab import Tab
-from penstock.errors import BrowserLost, ConfigError, needing
+from penstock.errors import BrowserLost, ConfigError
+from penstock.errors.extras import needing
 from penstock.model.browser import BrowserConfig
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.adapters.member import Joining
+from penstock.adapters.queue import Joining
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sqlite import lanes

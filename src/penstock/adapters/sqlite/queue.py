@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock import runtime
-from penstock.adapters.member import Joining
-from penstock.adapters.queue import QueueOptions
+from penstock.adapters.queue import Joining, QueueOptions
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
