@@ -53,7 +53,7 @@ INSERT INTO penstock.vectors SELECT 1, 1, n::text, l2_normalize(ARRAY[
 """In all directions alike. Of vectors on a line that winds through space the index finds only those
 near some stretch of it, now and then all of them on the wrong one."""
 RECALL = 0.9
-"""Of ten questions; over twelve indexes it was never less than 0.99. By chance it would be 0.006."""
+"""Of ten questions; over twelve indexes never less than 0.99. By chance it would be 0.006."""
 
 
 async def fill(mine: Psql) -> None:
