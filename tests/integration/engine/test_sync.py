@@ -19,6 +19,7 @@ import pytest
 
 from penstock import JobContext, Penstock
 from penstock.errors import JobNotFound, QueueError, WaitTimeout
+from penstock.runtime.calling_thread import calling_thread
 from penstock.types import SyncPenstock
 from tests.conformance.support import BACKENDS
 
@@ -239,6 +240,26 @@ def test_an_interrupted_wait_is_cancelled_in_the_loop(app: Penstock) -> None:
             q.run(wait_for_ever())
         assert q.jobs() == []
     assert ended == ["cancelled"]
+
+
+def test_an_interrupt_within_what_the_thread_does_for_the_loop_leaves_the_app_open(
+    app: Penstock,
+) -> None:
+    async def statement() -> None:
+        thread = calling_thread()
+        assert thread is not None
+        await thread.call(lambda: os.kill(os.getpid(), 2))
+
+    async def statements() -> None:
+        """The second is asked for when nobody waits any more."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(statement())
+            both.create_task(statement())
+
+    with app.sync() as q:
+        with pytest.raises(KeyboardInterrupt):
+            q.run(statements())
+        assert q.jobs() == []
 
 
 def in_child(work: Callable[[], str]) -> str:
