@@ -158,6 +158,12 @@ class SiteCallers(Callers):
                     error.status_code, code, str(error.detail), headers=error.headers
                 ) from None
             if found is not None:
+                if not isinstance(found, Caller) or isinstance(found.scopes, str):
+                    raise TypeError(  # the server logs it
+                        f"the caller= of mounted() returned {found!r}: return None for nobody, or "
+                        "Caller(tenant='default', scopes=frozenset({KeyScope.READ}), key='user:7')"
+                        " of penstock.types"
+                    )
                 request.scope["state"][VOUCHED] = True
                 return found
         return await super().caller(request)
