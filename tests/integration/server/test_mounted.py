@@ -203,7 +203,7 @@ async def test_a_hook_that_returns_no_caller_is_told_in_the_log_what_to_return(
         told = await ada.get("/queue/v1/jobs")
         assert (told.status_code, told.json()["code"]) == (500, "internal")
         assert (await ada.get("/queue/")).status_code == 500
-    assert "caller= of mounted() returned 'ada': return None for nobody, or Caller(" in caplog.text
+    assert "caller= of mounted() returned a str: return None for nobody, or a Caller" in caplog.text
 
 
 async def test_cookies_of_the_site_are_no_good_to_other_sites(app: Penstock) -> None:
