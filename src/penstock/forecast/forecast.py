@@ -58,6 +58,9 @@ class Forecast:
     """Kinds of which no run is known: a second each is assumed."""
     bounds: bool = False
     """What jobs reserve is told, not what they use: too little is known of that."""
+    uncounted_kinds: Sequence[str] = ()
+    """Kinds that use tokens or money, which are not counted here: they reserve nothing with their
+    starts, and too little is known of what their permits use."""
 
     @property
     def binding(self) -> ForecastLine | None:

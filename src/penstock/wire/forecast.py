@@ -32,6 +32,9 @@ class ForecastView(WireView):
     """Money, in the currency of the lanes. None: no job says what it costs."""
     bounds: bool
     """Tokens and cost are what jobs reserve, because too little is known of what they use."""
+    uncounted_kinds: Sequence[str]
+    """Kinds whose tokens and cost are not counted: they reserve nothing with their starts, and too
+    little is known of what their permits use."""
     workers: int
     """Workers in all processes that it counts with."""
     unknown_kinds: Sequence[str]
