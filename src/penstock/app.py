@@ -370,14 +370,12 @@ class Penstock(Operations):
     ) -> None:
         self._opened -= 1
         if self._opened == 0:
-            await self._waiters.close()
-            await self._log_waiters.close()
-            if self._feeds is not None:
-                await self._feeds.close()
-            if self._events is not None:
-                await self._events.close()
-            if self._step_results is not None:
-                await self._step_results.close()
+            # Each is closed whatever becomes of the others: the last to be named is the first.
+            for part in (self._step_results, self._events, self._feeds):
+                if part is not None:
+                    self._to_close.push_async_callback(part.close)
+            self._to_close.push_async_callback(self._log_waiters.close)
+            self._to_close.push_async_callback(self._waiters.close)
             await self._to_close.aclose()
 
     def lifespan(

@@ -52,13 +52,13 @@ class Waiters(Generic[Key, Found]):
         """What the look finds for the first of `keys`, and others that it finds with it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[dict[Key, Found]] = loop.create_future()
+        if self._listener is None:
+            self._listener = self._queue.listen(Topic.FINISHED)
+            self._loop = asyncio.create_task(self._run(self._listener), name="penstock-waiters")
         for key in keys:
             self._waiting.setdefault(key, set()).add(future)
         if len(keys) > 1:
             self._of_several.add(future)
-        if self._listener is None:
-            self._listener = self._queue.listen(Topic.FINISHED)
-            self._loop = asyncio.create_task(self._run(self._listener), name="penstock-waiters")
         self._listener.ring()  # it may be finished already
         # Not asyncio.timeout: when thousands are woken at once, what it does for each is seen.
         timer = None if timeout is None else loop.call_later(timeout, _expire, future)
