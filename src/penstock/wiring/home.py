@@ -31,8 +31,7 @@ class Home:
         """QueueError in another event loop: what is awaited there is not woken."""
         if self.loop is not asyncio.get_running_loop() and not self.loop.is_closed():
             raise QueueError(
-                "the app is open in another event loop: await it there, or call app.sync(), whose "
-                "methods have it done there"
+                "the app is open in another event loop: await it there, or call app.sync()"
             )
 
     def check_here(self) -> None:
