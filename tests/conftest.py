@@ -19,6 +19,7 @@ CHAOS = Path(__file__).parent / "chaos"
 LONG = Path(__file__).parent / "long.txt"
 EARLY = (
     "tests/chaos/test_gone.py",
+    "tests/chaos/test_matrix.py",
     "tests/conformance/queue/test_life_cycle.py",
     "tests/docs/test_answers_guide.py",
     "tests/docs/test_research_guide.py",
@@ -34,6 +35,9 @@ EARLY = (
 )
 """The longest tests are in these: begun last, one process would still wait for them when the others
 have nothing left to do."""
+
+# Until all is collected: what is made meanwhile stays, and to look at it again and again takes 2 s.
+gc.disable()
 
 # The same examples on every run, and no limit on their time: the machine may be busy.
 settings.register_profile(
@@ -77,6 +81,7 @@ def pytest_collection_finish() -> None:
     """Keep the tests themselves out of every later search for garbage, which they make slow."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
