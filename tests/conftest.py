@@ -31,6 +31,9 @@ EARLY = (
     "tests/integration/mcp/test_inspector.py",
     "tests/integration/adapters/postgres/test_trouble.py",
     "tests/integration/documents/test_retrieval.py",
+    "tests/integration/documents/test_scans.py",
+    "tests/integration/engine/test_freeze.py",
+    "tests/integration/librarian/test_trouble.py",
     "tests/integration/test_wheel.py",
 )
 """The longest tests are in these: begun last, one process would still wait for them when the others
