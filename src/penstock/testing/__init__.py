@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.testing.assertions import assert_enqueued, inline, refute_enqueued
     from penstock.testing.faults import FaultKind, InjectedFault
-    from penstock.testing.under_test import OwnQueue, own_queue
     from penstock.testing.provider import SimulatedProvider
     from penstock.testing.simulation import SimulationFailed, SimulationReport, crash, simulate
+    from penstock.testing.under_test import OwnQueue, own_queue
     from penstock.testing.virtual_clock import VirtualClock
     from penstock.testing.worker import SimulatedWorker
 else:

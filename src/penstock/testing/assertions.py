@@ -41,7 +41,9 @@ def assert_enqueued(
     found = len(matching) or "none"
     what = _told(name, payload, fields)
     raise AssertionError(
-        "\n".join([f"expected {wanted} {what}, found {found}", *_others(name, jobs, payload, fields)])
+        "\n".join(
+            [f"expected {wanted} {what}, found {found}", *_others(name, jobs, payload, fields)]
+        )
     )
 
 

@@ -13,15 +13,16 @@ from typing import Any
 from penstock.app import Penstock
 from penstock.engine.assembly import Engine
 from penstock.engine.handlers import Handler, Handlers
-from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.room import Room
 from penstock.engine.worker import Worker, WorkerParts
-from penstock.errors import JobFailed
-from penstock.model.job import Job, JobState
+from penstock.errors import NOT_ATTEMPTS, JobFailed
+from penstock.model.job import Job
 from penstock.ports.queue import Lease, Want
 
 MOST = 1000
 """Jobs of the kind that may be due before those that were enqueued now."""
+MOMENT = 0.001
+"""Between two looks whether the end of a job is stored."""
 
 _raised: ContextVar[list[Exception] | None] = ContextVar("penstock_inline_raised", default=None)
 """What the handler that runs here has raised."""
@@ -74,27 +75,35 @@ async def _run(app: Penstock, kind: str, ids: Sequence[str]) -> None:
     raises is raised once all have run; of several, the first."""
     raised: list[Exception] = []
     async with app, _claiming(app, kind) as (engine, room):
-        wanted = set(ids)
         want = Want(MOST, room._kinds, True, MOST)
-        exchange = await engine.membership.member.exchange([], [], want)
-        leases = {lease.id: lease for lease in exchange.leases if lease.id in wanted}
-        for lease in exchange.leases:
-            engine.claims.held[lease.id] = lease
-            if lease.id not in wanted:
-                engine.claims.hand_back(lease)
-        for job_id in ids:
-            if (lease := leases.get(job_id)) is not None:
+        ran: set[str] = set()
+        while leases := await _claim(engine, want, set(ids) - ran):
+            for lease in sorted(leases, key=lambda lease: ids.index(lease.id)):
                 await asyncio.sleep(max(0.0, lease.start_at - app.queue.now()))
                 token = _raised.set(raised)
                 try:
                     await InlineWorker(engine.workers._parts).do(lease)
                 finally:
                     _raised.reset(token)
+                ran.add(lease.id)
     if raised:
         raise raised[0]
-    for job in (await app.queue.get(list(leases))).values():
-        if job.state is JobState.FAILED:  # cut short, or refused before its handler was called
+    for job in (await app.queue.get(list(ran))).values():
+        if job.error is not None:  # cut short, or refused before its handler was called
             raise JobFailed(job.id, job.kind, job.error)
+
+
+async def _claim(engine: Engine, want: Want, ids: set[str]) -> list[Lease]:
+    """Those of the jobs that can start now, once the slots of others are free again."""
+    claims = engine.claims
+    while claims.held:  # noqa: ASYNC110 (until their ends are stored: nobody tells)
+        await asyncio.sleep(MOMENT)
+    exchange = await engine.membership.member.exchange([], [], want)
+    for lease in exchange.leases:
+        claims.held[lease.id] = lease
+        if lease.id not in ids:
+            claims.hand_back(lease)
+    return [lease for lease in exchange.leases if lease.id in ids]
 
 
 @asynccontextmanager
@@ -136,6 +145,8 @@ def _told(handler: Handler) -> Handler:
     async def run(*args: Any, **kwargs: Any) -> Any:
         try:
             return await function(*args, **kwargs)
+        except NOT_ATTEMPTS:
+            raise
         except Exception as error:
             tell(error)
             raise
@@ -144,6 +155,8 @@ def _told(handler: Handler) -> Handler:
     def run_in_thread(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except NOT_ATTEMPTS:  # it is run again later
+            raise
         except Exception as error:
             tell(error)
             raise

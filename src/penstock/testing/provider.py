@@ -1,4 +1,4 @@
-"""The provider of a test: answers what handlers ask over HTTP, and goes wrong when it is told to."""
+"""The provider of a test: answers what handlers ask over HTTP, and fails when it is told to."""
 
 from __future__ import annotations
 
@@ -116,4 +116,3 @@ class SimulatedProvider:
     async def _reachable(self, where: str) -> bool:
         parts = urlsplit(where if "//" in where else f"tcp://{where}")
         return not self._is_down(parts.hostname or "")
-

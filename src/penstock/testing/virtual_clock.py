@@ -24,8 +24,8 @@ from penstock.app import Penstock
 from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.model import ids
 from penstock.ports.queue import Inbox
-from penstock.testing.handler_threads import HandlerQueue, HandlerThread, thread_result
-from penstock.testing.loop import SimulatedLoop, SimulatedProcess, Stuck, current
+from penstock.testing.handler_threads import HandlerQueue, HandlerThread, this_thread, thread_result
+from penstock.testing.loop import SimulatedLoop, SimulatedProcess, Stuck
 from penstock.testing.machine import Machine, SimulatedQueue
 from penstock.testing.worker import MortalMember, SimulatedWorker
 
@@ -34,8 +34,8 @@ log = logging.getLogger("penstock.testing")
 T = TypeVar("T")
 
 MOMENT = 0.05
-"""Seconds in which the engine does what is due: between some looks it makes a short pause. Time that
-is let pass goes on for so much longer."""
+"""Seconds in which the engine does what is due: between some looks it makes a short pause. Whatever
+time is let pass, it goes on for so much longer."""
 CALL_SECONDS = 0.01
 """A call that is not done by then waits for something: time has to pass."""
 RESTART_SECONDS = 0.5
@@ -43,9 +43,7 @@ RESTART_SECONDS = 0.5
 STRIDE = 1.0
 """Seconds of one step through time that cannot be skipped."""
 
-BUSY = (
-    "SELECT 1 FROM jobs WHERE state = 'running' OR (state = 'queued' AND run_at <= ?) LIMIT 1"
-)
+BUSY = "SELECT 1 FROM jobs WHERE state = 'running' OR (state = 'queued' AND run_at <= ?) LIMIT 1"
 """Whether something may happen at any time: a job runs, or waits for a lane."""
 DUE = (
     "SELECT min(run_at), min(deadline), (SELECT min(probed_at + probe_seconds) FROM lanes"
@@ -198,10 +196,7 @@ class VirtualClock:
         """Let time pass, given as `advance(hours=3, minutes=5)`, as a timedelta or as seconds, and
         have everything done that is due until then: retries, schedules, sleeps, deadlines, lanes.
         A handler that waits for longer goes on with the next call."""
-        if isinstance(by, timedelta):
-            seconds = by.total_seconds()
-        else:
-            seconds = float(by or 0.0)
+        seconds = by.total_seconds() if isinstance(by, timedelta) else float(by or 0.0)
         seconds += timedelta(**parts).total_seconds()
         if seconds < 0:
             raise ValidationError(f"time goes forward only, not by {seconds:g} s")
@@ -217,13 +212,17 @@ class VirtualClock:
     def run(self, work: Coroutine[Any, Any, T], limit: float | None = None) -> T:
         """Do this on the computer, and return what comes of it: at once if it can be done at once,
         else time passes, for no more than `limit` seconds."""
+        if this_thread() is not None:  # a plain handler's
+            asked: T = thread_result(asyncio.run_coroutine_threadsafe(work, self._loop))
+            return asked
         with self._entered():
             done = self._loop.start(self._client, work)
-            since = self._loop.clock
+            since, self._loop.steps = self._loop.clock, 0
             with self._limited(limit):
                 if not self._loop.run_until(done.done, since + CALL_SECONDS):
                     self._pass(inf, done.done)
-            return done.result()
+            result: T = done.result()
+            return result
 
     async def call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """A method of the app, from whichever event loop."""
@@ -323,10 +322,11 @@ class VirtualClock:
 
     def _turn(self, done: Callable[[], bool], until: float) -> bool:
         self._loop.steps = 0
-        over = self._loop.run_until(done, until)
-        if self._working is not None and self._working.done():
-            self._working.result()  # it could not be started
-        return over
+        try:
+            return self._loop.run_until(done, until)
+        finally:
+            if self._working is not None and self._working.done():
+                self._working.result()  # it could not be started
 
     def _next_event(self) -> float:
         """When something will happen, by the clock of the loop; now, if something may at any
@@ -339,9 +339,8 @@ class VirtualClock:
         if look(BUSY, (now,)).fetchone():
             return clock
         times = [at for at in look(DUE).fetchone() if at is not None]
-        for handler in self.app.handlers.values():
-            if handler.periodic is not None:
-                times.append(handler.periodic.schedule.after(now))
+        schedules = [one.periodic for one in self.app.handlers.values()]
+        times += [one.schedule.after(now) for one in schedules if one is not None]
         at = min(times, default=inf)
         return max(clock, clock + at - now)
 

@@ -40,7 +40,7 @@ class SimulatedWorker:
         """
         if not POINT.fullmatch(point):
             raise ValidationError(
-                f"a worker can be killed at start, request, step:NAME, recorded:NAME or end, not at "
+                "a worker can be killed at start, request, step:NAME, recorded:NAME or end, not at "
                 f"{point!r}"
             )
         if times < 1:
