@@ -72,7 +72,7 @@ def told(folder: Path, plugin: str, mark: str, options: str) -> str:
 def test_a_run_with_pytest_asyncio(tmp_path: Path) -> None:
     said = told(
         tmp_path,
-        "pytest_asyncio",
+        "pytest_asyncio.plugin",
         "",
         "penstock_app = shop:app\nasyncio_mode = auto\n"
         "asyncio_default_fixture_loop_scope = function\n",
