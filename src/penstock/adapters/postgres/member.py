@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
@@ -304,11 +305,10 @@ class PostgresMember(SqlMember):
             started = started_jobs(self._life.path)
             await takeover.end_membership(tx, self._number, self.id, started, STOPPED)
 
-        try:
+        async with AsyncExitStack() as left:  # each of them, whatever becomes of the others
+            left.callback(self._life.close)
+            left.push_async_callback(self._effects.close)
+            left.push_async_callback(self._trips.close)
+            left.push_async_callback(asyncio.to_thread, self._renewal.close)
             await self._queue.write(end)
-        finally:
-            await asyncio.to_thread(self._renewal.close)
-            await self._trips.close()
-            await self._effects.close()
-            self._life.close()
         sweep_files(self._queue.folder, await self._queue.life_names())

@@ -98,8 +98,10 @@ class PostgresQueue(SqlQueue):
         pool, self._pool = self._pool, None
         if pool is not None:
             self._feed.close()
-            await self.wakeups.close()
-            await pool.close()
+            try:
+                await self.wakeups.close()
+            finally:
+                await pool.close()
 
     async def exists(self) -> bool:
         return await schema.exists(self.database)
@@ -251,4 +253,5 @@ class PostgresQueue(SqlQueue):
         return member
 
     def listen(self, topic: Topic) -> Listener:
+        self.pool()  # nobody would end what is begun after the end
         return self.wakeups.listen(topic)

@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,9 +126,10 @@ class RedisQueue:
             raise
 
     async def close(self) -> None:
-        await self._wakeups.close()
-        await self._synced.close()
-        await self.connections.close()
+        async with AsyncExitStack() as closing:  # each of them, whatever becomes of the others
+            closing.push_async_callback(self.connections.close)
+            closing.push_async_callback(self._synced.close)
+            closing.push_async_callback(self._wakeups.close)
 
     async def exists(self) -> bool:
         connections = Connections(self._address)
