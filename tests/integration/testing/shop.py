@@ -51,7 +51,7 @@ def mail(ctx: JobContext, to: str) -> str:
 
 
 @app.job("refuse", max_retries=2)
-async def refuse(ctx: JobContext, **payload: Any) -> None:
+async def refuse(ctx: JobContext, n: int = 0) -> None:
     raise ConnectionError("no")
 
 
