@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 
-from penstock.adapters.life_file import started_jobs
-from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Connection, Pool, Transaction
 from penstock.adapters.postgres.lanes import PostgresLanes, free_slots, unserved
@@ -18,6 +15,7 @@ from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
 from penstock.adapters.postgres.settle import (
+    IS_MEMBER,
     columns,
     is_plain,
     note_progress,
@@ -25,23 +23,14 @@ from penstock.adapters.postgres.settle import (
     settle,
     standing_leases,
 )
+from penstock.adapters.queue import Joining
 from penstock.adapters.sql import changes, permits
 from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sql.member import SqlMember
-from penstock.adapters.sql.takeover import STOPPED, sweep_files
 from penstock.lanes.permit import still_ours, to_nobody
 from penstock.lanes.verdict import lane_of
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    Exchange,
-    Lease,
-    Progress,
-    Ref,
-    Settlement,
-    StepWrite,
-    Topic,
-    Want,
-)
+from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, StepWrite, Topic, Want
 from penstock.ports.steps import EVENT_NAME, StepRow
 
 if TYPE_CHECKING:
@@ -91,10 +80,8 @@ class PostgresMember(SqlMember):
 
     transactions = True
 
-    def __init__(
-        self, queue: PostgresQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
-    ) -> None:
-        super().__init__(queue, kinds, max_workers, lease_seconds)
+    def __init__(self, queue: PostgresQueue, joining: Joining) -> None:
+        super().__init__(queue, joining)
         self._queue = queue
         self._database = queue.database
         self._trips = Pool(queue.database, "work", 1)
@@ -179,7 +166,7 @@ class PostgresMember(SqlMember):
     ) -> tuple[list[Settlement], frozenset[Ref], list[tuple[str, str]]]:
         """Who was refused, who was spared, and the lines that slots were freed for."""
         spared: frozenset[Ref] = frozenset()
-        if not await tx.fetchval(takeover.IS_MEMBER, self._number, self.id):
+        if not await tx.fetchval(IS_MEMBER, self._number, self.id):
             return await refused(tx, self._number, self.id, settlements), spared, []
         names = {lane_of(s) for s in settlements} | {one.permit.lane for one in returned}
         names.discard("")
@@ -299,16 +286,8 @@ class PostgresMember(SqlMember):
         locked until its end: nobody takes it over in between."""
         return row if await self._record_one(connection, False, (*lease.ref, *row)) else None
 
-    async def leave(self) -> None:
-        async def end(tx: Transaction) -> None:
-            # What is still held was never started, or its outcome could not be stored.
-            started = started_jobs(self._life.path)
-            await takeover.end_membership(tx, self._number, self.id, started, STOPPED)
-
-        async with AsyncExitStack() as left:  # each of them, whatever becomes of the others
-            left.callback(self._life.close)
-            left.push_async_callback(self._effects.close)
-            left.push_async_callback(self._trips.close)
-            left.push_async_callback(asyncio.to_thread, self._renewal.close)
-            await self._queue.write(end)
-        sweep_files(self._queue.folder, await self._queue.life_names())
+    async def _close(self) -> None:
+        async with AsyncExitStack() as closing:  # each of them, whatever becomes of the others
+            closing.push_async_callback(self._effects.close)
+            closing.push_async_callback(self._trips.close)
+            await super()._close()
