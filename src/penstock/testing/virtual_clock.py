@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock import runtime
+from penstock.adapters.queue import Joining
 from penstock.app import Penstock
 from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.model import ids
-from penstock.ports.queue import Inbox
 from penstock.testing.handler_threads import HandlerQueue, HandlerThread, this_thread, thread_result
 from penstock.testing.loop import SimulatedLoop, SimulatedProcess, Stuck
 from penstock.testing.machine import Machine, SimulatedQueue
@@ -146,13 +146,8 @@ class MortalQueue(SimulatedQueue):
 
     worker: SimulatedWorker
 
-    async def join(
-        self, kinds: Any, max_workers: int, lease_seconds: float, inbox: Inbox | None = None
-    ) -> MortalMember:
-        member = MortalMember(self, kinds, max_workers, lease_seconds, inbox)
-        member.worker = self.worker
-        await member.join()
-        return member
+    def new_member(self, joining: Joining) -> MortalMember:
+        return MortalMember(self, joining, self.worker)
 
 
 class VirtualClock:

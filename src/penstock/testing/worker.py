@@ -9,7 +9,9 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
+from penstock.adapters.queue import Joining
 from penstock.adapters.sqlite.member import SqliteMember
+from penstock.adapters.sqlite.queue import SqliteQueue
 from penstock.engine.handlers import Handler, Handlers
 from penstock.errors import ValidationError
 from penstock.ports.queue import StepWrite
@@ -100,14 +102,16 @@ class SimulatedWorker:
 class MortalMember(SqliteMember):
     """The membership of a worker process that may die before or after it has recorded a step."""
 
-    worker: SimulatedWorker
+    def __init__(self, queue: SqliteQueue, joining: Joining, worker: SimulatedWorker) -> None:
+        super().__init__(queue, joining)
+        self._worker = worker
 
     def record(self, writes: Sequence[StepWrite]) -> asyncio.Future[list[bool]]:
         return asyncio.ensure_future(self._record(writes))
 
     async def _record(self, writes: Sequence[StepWrite]) -> list[bool]:
         names = [write.row.name for write in writes if write.row.result is not None]
-        await self.worker.reach(*(f"step:{name}" for name in names))
+        await self._worker.reach(*(f"step:{name}" for name in names))
         stored = await super().record(writes)
-        await self.worker.reach(*(f"recorded:{name}" for name in names))
+        await self._worker.reach(*(f"recorded:{name}" for name in names))
         return stored
