@@ -158,7 +158,7 @@ class JobContext(Generic[State]):
     def tick(self) -> float | None:
         """The time a periodic job was due, in seconds since 1970; None for other jobs."""
         lease = self._run.lease
-        return tick_of(lease.id, lease.kind, lease.key)
+        return tick_of(lease.id, lease.kind, lease.key, lease.tenant)
 
     @property
     def attempt(self) -> int:

@@ -207,6 +207,14 @@ class Enqueuer:
                 jobs += await self._queue.enqueue(traced, conn)
         return jobs
 
+    def check(self, kind: str, payload: str) -> None:
+        """ValidationError if a handler that is known here refuses a payload; warn if none is."""
+        handler = self._handlers.get(kind)
+        if handler is None:
+            self._warn_of(kind)
+        else:
+            handler.arguments.parse(payload)
+
     def _warn_of(self, kind: str) -> None:
         """Say once that a kind without a handler here is much like one that has one. Others are
         no mistake: their handlers are in another program."""

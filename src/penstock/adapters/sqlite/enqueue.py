@@ -30,6 +30,10 @@ def enqueue(
     """Store the batch; the job of each item, in order, new or already there."""
     if batch.parent_run is not None:
         _refuse_ended(tx, batch.parent_id, batch.parent_run)
+    if batch.tick is not None:
+        from penstock.adapters.sql.schedules import move
+
+        run(move(tx.shared, batch.tick))
     records, source = batch.records, None
     if records is not None:
         from penstock.adapters.sql.records import lock_source
