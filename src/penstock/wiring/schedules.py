@@ -80,7 +80,10 @@ class Schedules:
         except ConfigError as error:
             raise ValidationError(str(error)) from None
         text = plain_payload(payload)[1]
-        self._enqueuer.check(kind, text)
+        if (handler := self._handlers.get(kind)) is not None:
+            handler.arguments.parse(text)
+        else:
+            self._enqueuer.warn_of(kind)
         await self._refuse_code(of, name)
         given: dict[str, Any] = {
             "kind": kind,
