@@ -21,7 +21,9 @@ async def main(folder: str) -> None:
     one, other = build(folder, sent), build(folder, sent)  # as good as two processes
     async with one.running(), other.running(), asyncio.timeout(60):
         await one.schedules.set("often", "mail", {"to": "Ada"}, every=1)
-        await one.schedules.set("daily", "mail", {"to": "Bob"}, cron="0 7 * * *", timezone="Japan")
+        await one.schedules.set(
+            "daily", "mail", {"to": "Bob"}, cron="0 7 * * *", timezone="Asia/Tokyo"
+        )
         mails = [await sent.get() for _ in range(2)]
         await one.schedules.remove("often")
         await one.schedules.pause("daily")
