@@ -12,11 +12,11 @@ from penstock.engine.schedule_ticks import ScheduleTicks
 from penstock.errors import ScheduleChanged, ScheduleNotFound
 from penstock.model.ids import new_id
 from penstock.model.job import Job
-from penstock.model.tick import tick_of
+from penstock.model.tick import schedule_tick_key, tick_of
 from penstock.ports.queue import JobFilter, JobQueue, Topic
 from penstock.ports.schedules import ScheduleRow, ScheduleTick
 from penstock.wiring.schedules import Schedules
-from tests.conformance.support import Ledger, claim_one, completed, new_jobs, settle
+from tests.conformance.support import Ledger, add_keyed, claim_one, completed, new_jobs, settle
 from tests.support.waiting import PATIENCE
 
 KIND = "report"
@@ -92,6 +92,19 @@ async def test_the_newest_missed_tick_is_made_up_once(ledger: Ledger) -> None:
     assert (row.next_at, row.last_at) == (yearly.next_at, None), "too late for it"
     made = [one for one in await jobs_of(queue) if (one.key or "").endswith(" of yearly")]
     assert not made
+
+
+async def test_a_tick_whose_key_is_taken_is_skipped_and_not_counted(ledger: Ledger) -> None:
+    queue = await ledger.open()
+    made = await schedules_of(queue).set("nightly", KIND, every=YEAR)
+    due = await make_due(queue, 1.0)
+    assert due.next_at is not None
+    key = schedule_tick_key("nightly", due.next_at)
+    taken = await add_keyed(queue, key, '{"n":2}', kind=KIND)
+    await tick(queue)
+    assert [one.id for one in await jobs_of(queue)] == [taken.id]
+    row = await row_of(queue)
+    assert (row.next_at, row.last_at, row.last_job) == (made.next_at, None, None)
 
 
 async def test_a_tick_is_skipped_while_the_job_of_the_last_goes_on(ledger: Ledger) -> None:

@@ -30,10 +30,6 @@ def enqueue(
     """Store the batch; the job of each item, in order, new or already there."""
     if batch.parent_run is not None:
         _refuse_ended(tx, batch.parent_id, batch.parent_run)
-    if batch.tick is not None:
-        from penstock.adapters.sql.schedules import move
-
-        run(move(tx.shared, batch.tick))
     records, source = batch.records, None
     if records is not None:
         from penstock.adapters.sql.records import lock_source
@@ -43,6 +39,10 @@ def enqueue(
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
     if new and batch.log is not None:
         _refuse_if_stopped(tx, batch, new)
+    if batch.tick is not None:  # the last that may refuse, and the first that writes
+        from penstock.adapters.sql.schedules import move
+
+        run(move(tx.shared, batch.tick))
     if replaced:
         tx.execute(
             "UPDATE jobs SET key = NULL WHERE id IN (SELECT value FROM json_each(?))",
