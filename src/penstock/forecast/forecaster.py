@@ -10,13 +10,7 @@ from typing import TypedDict, Unpack
 
 from penstock.errors import ValidationError
 from penstock.forecast.durations import ENOUGH, Durations, PastDurations
-from penstock.forecast.forecast import (
-    Forecast,
-    LineOutcome,
-    LineOutcomes,
-    combine,
-    margin_of,
-)
+from penstock.forecast.forecast import Forecast, LineOutcome, LineOutcomes, combine, margin_of
 from penstock.forecast.holds import Hold, never
 from penstock.forecast.lines import JobGroup
 from penstock.forecast.spending import KindUse, first_day, real_use

@@ -367,11 +367,7 @@ class VirtualRun:
         return self.lines[lane, kind].take()
 
     def _start(
-        self,
-        workers: VirtualWorkers,
-        group: JobGroup,
-        at: float,
-        booking: Booking | None = None,
+        self, workers: VirtualWorkers, group: JobGroup, at: float, booking: Booking | None = None
     ) -> None:
         workers.free -= 1
         self.starts += 1

@@ -5,21 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterator,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    contextmanager,
-    suppress,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, suppress
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
