@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
+    from penstock.wiring.schedules import Schedules
     from penstock.wiring.services import AppServices, Service
     from penstock.wiring.sync import SyncPenstock
 
@@ -201,6 +202,13 @@ class Penstock(Operations):
 
             self._step_results = step_results(self.queue, self.config.blobs)
         return self._step_results
+
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules that are made and changed while everything runs."""
+        from penstock.wiring.schedules import Schedules
+
+        return Schedules(self.queue, self.handlers, self._enqueuer)
 
     @property
     def feeds(self) -> Feeds:

@@ -40,7 +40,6 @@ from penstock.errors import NOT_ATTEMPTS, PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_event, encode_payload
-from penstock.model.tick import tick_of
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 from penstock.telemetry import tracing
 from penstock.text.normalize import storable
@@ -158,7 +157,11 @@ class JobContext(Generic[State]):
     def tick(self) -> float | None:
         """The time a periodic job was due, in seconds since 1970; None for other jobs."""
         lease = self._run.lease
-        return tick_of(lease.id, lease.kind, lease.key)
+        if lease.key is None:
+            return None
+        from penstock.model.tick import tick_of  # most jobs have no key
+
+        return tick_of(lease.id, lease.kind, lease.key, lease.tenant)
 
     @property
     def attempt(self) -> int:

@@ -151,7 +151,7 @@ class Enqueuer:
         handler = self._handlers.get(kind)
         plain = [plain_payload(payload) for payload in payloads]
         if handler is None:
-            self._warn_of(kind)
+            self.warn_of(kind)
         else:
             timeout = handler.timeout if timeout is None else timeout
             max_retries = handler.max_retries if max_retries is None else max_retries
@@ -207,7 +207,7 @@ class Enqueuer:
                 jobs += await self._queue.enqueue(traced, conn)
         return jobs
 
-    def _warn_of(self, kind: str) -> None:
+    def warn_of(self, kind: str) -> None:
         """Say once that a kind without a handler here is much like one that has one. Others are
         no mistake: their handlers are in another program."""
         if kind in self._unknown or len(self._unknown) >= BATCH:

@@ -31,6 +31,7 @@ from penstock.ports.steps import Consumed, Recorded, StepRow
 if TYPE_CHECKING:
     from penstock.model.amounts import Amounts
     from penstock.ports.ledger import Charge, UsageQuery, UsageSum
+    from penstock.ports.schedules import ScheduleStore, ScheduleTick
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -97,6 +98,8 @@ class NewJobs:
     """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False
     """A key held by a failed or cancelled job is taken over by a new job."""
+    tick: ScheduleTick | None = None
+    """The tick they are for. ScheduleChanged, and nothing is stored, if it is not due any more."""
 
 
 class KindDefaults(NamedTuple):
@@ -286,6 +289,8 @@ class Topic(Enum):
     """A job was settled or a change logged."""
     CANCELLED = "cancelled"
     """A running job was cancelled; its holder should look."""
+    SCHEDULED = "scheduled"
+    """A schedule was changed."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -514,6 +519,15 @@ class JobQueue(OperableQueue, Protocol):
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         """What was spent: days from the newest on, others from the dearest on, the first 1,000."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleStore:
+        """The schedules that are rows."""
+        ...
+
+    async def next_schedule(self, now: float) -> float | None:
+        """When the next of them is due; 0 if one was counted while the clock was ahead."""
         ...
 
     def callers_waiting(self) -> int:

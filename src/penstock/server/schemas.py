@@ -71,6 +71,31 @@ class NewJobBody(RequestBody):
     )
 
 
+class ScheduleBody(RequestBody):
+    kind: Kind
+    payload: dict[str, Any] = Field(default_factory=dict)
+    cron: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
+        None, description="A cron expression: `0 3 * * *`; or `every`."
+    )
+    every: float | None = Field(
+        None, ge=1, le=366 * 86400, description="Seconds between two ticks; or `cron`."
+    )
+    timezone: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
+        "UTC", description="Of `cron`, such as `Europe/Zurich`."
+    )
+    priority: PriorityName = "medium"
+    overlap: bool = Field(
+        False,
+        description="Enqueue a tick although the job of the last one has not finished.",
+    )
+    catch_up: float | None = Field(
+        None,
+        ge=1,
+        le=366 * 86400,
+        description="Seconds for which a tick that nobody was there for is made up; null: 3600.",
+    )
+
+
 class SignalBody(RequestBody):
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     payload: Any = Field(

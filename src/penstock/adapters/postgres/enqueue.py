@@ -187,8 +187,9 @@ async def store_with_more(
     items: list[NewJob],
     weights: Weights,
 ) -> Stored:
-    """Store jobs together with what they reserve, or with the records that one takes over. Unlike
-    a caller's transaction this one is short, so it makes the lines that its jobs join."""
+    """Store jobs together with what they reserve, the records that one takes over, or the tick of a
+    schedule. Unlike a caller's transaction this one is short, so it makes the lines that its jobs
+    join."""
     records, at, firsts = batch.records, database.clock.now(), None
     where, step = places_of(items), step_of(batch.tenant, weights)
     if batch.run_at is None or batch.run_at <= at:
@@ -197,6 +198,10 @@ async def store_with_more(
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
 
     async def store(tx: Transaction) -> Stored:
+        if batch.tick is not None:
+            from penstock.adapters.sql.schedules import move
+
+            await move(tx, batch.tick)
         source = None if records is None else await lock_source(tx, records)
         try:
             found = await tx.fetchval(_STORE, *lists, *_common(batch), at)

@@ -198,7 +198,8 @@ class PostgresQueue(SqlQueue):
         return await self._store_once(batch, items)
 
     async def _store_once(self, batch: NewJobs, items: list[NewJob]) -> Stored:
-        if batch.records is not None or any(item.amount is not None for item in items):
+        more = batch.records is not None or batch.tick is not None
+        if more or any(item.amount is not None for item in items):
             pool = self.pool()
             return await store_with_more(self.database, pool, batch, items, self.weights)
         async with self.pool().connection() as mine:

@@ -17,7 +17,7 @@ from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.queue import BaseQueue, Joining, QueueOptions
 from penstock.adapters.queue_clock import QueueClock
-from penstock.adapters.redis import address, feed, figures, lanes, ledger, rows, steps
+from penstock.adapters.redis import address, feed, figures, lanes, ledger, rows, schedules, steps
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
@@ -32,6 +32,7 @@ from penstock.errors import (
     LogStopped,
     ParentEnded,
     QueueUnavailable,
+    ScheduleChanged,
     SignalLimit,
 )
 from penstock.lanes import view as lane_view
@@ -158,6 +159,7 @@ class RedisQueue(BaseQueue):
             "keys": keys if any(keys) else None,
             "amounts": amounts if any(amounts) else None,
             "records": batch.records,
+            "tick": None if batch.tick is None else schedules.written(*batch.tick),
         }
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
@@ -170,6 +172,8 @@ class RedisQueue(BaseQueue):
                 raise ParentEnded(*reply)
             case "unknown":
                 raise JobNotFound(*reply)
+            case "schedule changed":
+                raise ScheduleChanged(*reply)
         await self.synced()
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}
@@ -326,6 +330,14 @@ class RedisQueue(BaseQueue):
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         return await ledger.usage(self.connections, query)
+
+    @property
+    def schedules(self) -> schedules.RedisSchedules:
+        return schedules.RedisSchedules(self)
+
+    async def next_schedule(self, now: float) -> float | None:
+        at = await self.connections.call("next_schedule", {"now": now})
+        return None if at is None else float(at)
 
     def callers_waiting(self) -> int:
         return self.connections.waiting

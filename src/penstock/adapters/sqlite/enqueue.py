@@ -39,6 +39,10 @@ def enqueue(
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
     if new and batch.log is not None:
         _refuse_if_stopped(tx, batch, new)
+    if batch.tick is not None:  # the last that may refuse, and the first that writes
+        from penstock.adapters.sql.schedules import move
+
+        run(move(tx.shared, batch.tick))
     if replaced:
         tx.execute(
             "UPDATE jobs SET key = NULL WHERE id IN (SELECT value FROM json_each(?))",

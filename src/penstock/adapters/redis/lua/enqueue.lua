@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log stops turns lane_state usual_amounts amounts learnt breaker lanes view records
+-- needs: base lines jobs log stops turns lane_state usual_amounts amounts learnt breaker lanes view records schedules
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -16,6 +16,8 @@ local function parent_runs()
 end
 
 if ask.parent_run and not parent_runs() then return {'parent ended', ask.parent_id} end
+
+if ask.tick and not schedules.is(ask.tick) then return {'schedule changed', ask.tick.name} end
 
 local source = ask.records and redis.call('ZSCORE', ns .. 'ids', ask.records[1])
 if ask.records and not source then return {'unknown', ask.records[1]} end
@@ -155,6 +157,8 @@ if #made > 0 then
   if ask.records then records.take_over(source, ask.records[2], seqs[2]) end
   wake('ready')
 end
+
+if ask.tick then schedules.put(ask.tick) end
 
 local old = {}
 for _, answer in ipairs(answers) do
