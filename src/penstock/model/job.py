@@ -99,6 +99,7 @@ class Job:
     priority: Priority = Priority.MEDIUM
     lane: str | None = None
     key: str | None = None
+    debounce_key: str | None = None
     log: str | None = None
     parent_id: str | None = None
     rerun_of: str | None = None

@@ -172,6 +172,10 @@ class RedisQueue:
             "keys": keys if any(keys) else None,
             "amounts": amounts if any(amounts) else None,
             "records": batch.records,
+            "bursts": [item.burst for item in batch.items] if batch.bursts else None,
+            "debounce": batch.debounce and batch.debounce.seconds,
+            "max_wait": batch.debounce and batch.debounce.max_wait,
+            "unique_for": batch.unique_for,
         }
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
@@ -460,5 +464,7 @@ class RedisQueue:
 def _spec(batch: NewJobs) -> dict[str, Any]:
     """What the jobs of a batch have in common."""
     names = ("timeout", "max_retries", "log", "parent_id", "trace", "rerun_of")
+    if batch.debounce is not None:
+        names = ("timeout", "max_retries", "trace")
     spec = {"kind": batch.kind, "tenant": batch.tenant, "priority": int(batch.priority)}
     return given(spec | {name: getattr(batch, name) for name in names})
