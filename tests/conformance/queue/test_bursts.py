@@ -18,6 +18,7 @@ from tests.conformance.support import (
     claim,
     claim_one,
     completed,
+    exchange,
     failed,
     get,
     new_jobs,
@@ -25,6 +26,7 @@ from tests.conformance.support import (
     retry,
     settle,
     until,
+    want,
 )
 from tests.support import forks
 from tests.support.waiting import PATIENCE
@@ -146,23 +148,17 @@ async def test_job_in_line_is_put_off_again_until_its_longest_wait(
     await queue.cancel(one(first))
 
     first = await latest(queue, debounce=AT_ONCE, lane="a")
-    behind = await add_one(queue, lane="a", run_at=first.run_at + 0.01)
-    await due(ledger, queue, behind)
+    await due(ledger, queue, first)
+    behind = await add_one(queue, lane="a")
     again = await latest(queue, '{"n":2}', debounce=AT_ONCE, lane="a")
     other = await latest(queue, '{"n":3}', debounce=AT_ONCE, lane="b")
 
     assert (again.id, again.payload) == (first.id, {"n": 2})
     assert other.id != first.id  # the first keeps its place, in the line it is in
     assert (await get(queue, first.id)).debounce_key is None
-    leases = await in_lanes(member)
+    leases = (await exchange(member, wanted=want(0)._replace(lanes=5))).leases
     assert [lease.id for lease in leases[:2]] == [first.id, behind.id]
     assert json.loads(leases[0].payload) == {"n": 2}
-
-
-async def in_lanes(member: Member) -> Any:
-    from tests.conformance.support import exchange, want
-
-    return (await exchange(member, wanted=want(0)._replace(lanes=5))).leases
 
 
 async def test_id_that_is_taken_gives_its_job_unchanged(queue: JobQueue) -> None:
@@ -267,6 +263,7 @@ async def test_no_payload_is_acknowledged_and_then_not_run(
         reading = asyncio.gather(*map(read, range(3)))
         while not reading.done():
             await work()
+            await asyncio.sleep(0.001)
         await reading
     await until(work)
 
