@@ -100,6 +100,7 @@ class Job:
     lane: str | None = None
     key: str | None = None
     debounce_key: str | None = None
+    """Under which enqueueing again replaces its payload, until it is claimed."""
     log: str | None = None
     parent_id: str | None = None
     rerun_of: str | None = None

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from penstock.errors import ParentEnded
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import Debounce, JobFilter, JobQueue, Member, NewJob, NewJobs
+from tests.conformance.queue.test_children import child_of, parent_of
 from tests.conformance.support import (
     KIND,
     LONG,
@@ -167,6 +169,22 @@ async def test_id_that_is_taken_gives_its_job_unchanged(queue: JobQueue) -> None
     again = await latest(queue, '{"n":1}', ids=["a" * 32])
 
     assert (again.id, again.payload) == (first.id, {"n": 2})
+
+
+async def test_debounced_job_is_no_child_and_only_a_run_that_goes_on_enqueues_it(
+    ledger: Ledger, queue: JobQueue
+) -> None:
+    member = await ledger.join(queue, "parent")
+    parent = await parent_of(queue, member)
+    job = await latest(queue, **child_of(parent, member))
+    assert job.parent_id is None
+
+    await queue.cancel(one(parent))
+    await queue.cancel_children()
+    assert (await get(queue, job.id)).state is JobState.QUEUED
+    with pytest.raises(ParentEnded):
+        await latest(queue, '{"n":2}', **child_of(parent, member))
+    assert (await get(queue, job.id)).payload == {}
 
 
 async def test_equal_job_is_the_first_whatever_became_of_it(

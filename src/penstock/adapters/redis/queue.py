@@ -463,8 +463,8 @@ class RedisQueue:
 
 def _spec(batch: NewJobs) -> dict[str, Any]:
     """What the jobs of a batch have in common."""
-    names = ("timeout", "max_retries", "log", "parent_id", "trace", "rerun_of")
-    if batch.debounce is not None:
-        names = ("timeout", "max_retries", "trace")
+    names = ["timeout", "max_retries", "trace"]
+    if batch.debounce is None:
+        names += ["log", "parent_id", "rerun_of"]
     spec = {"kind": batch.kind, "tenant": batch.tenant, "priority": int(batch.priority)}
     return given(spec | {name: getattr(batch, name) for name in names})

@@ -16,6 +16,7 @@ local function parent_runs()
 end
 
 if ask.parent_run and not parent_runs() then return {'parent ended', ask.parent_id} end
+if ask.debounce then ask.parent_id, ask.attached = nil, nil end -- it may be the job of many
 
 local source = ask.records and redis.call('ZSCORE', ns .. 'ids', ask.records[1])
 if ask.records and not source then return {'unknown', ask.records[1]} end
