@@ -20,9 +20,9 @@ async def main(folder: str) -> None:
     @app.job("digest")
     async def digest(ctx: JobContext, user: int) -> str:
         # Also from a job: it is nobody's child, as the next job may enqueue it, too.
-        await index.with_options(
-            parent=ctx, debounce=0.1, debounce_key=f"user:{user}"
-        ).enqueue(user=user, text="after the digest")
+        await index.with_options(parent=ctx, debounce=0.1, debounce_key=f"user:{user}").enqueue(
+            user=user, text="after the digest"
+        )
         return f"digest for {user}"
 
     # Somebody types. Each key stroke enqueues; one job runs, with the last text.

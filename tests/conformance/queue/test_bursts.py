@@ -191,7 +191,9 @@ async def test_equal_job_is_the_first_whatever_became_of_it(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     first = await put(queue, unique_for=LONG)
-    assert (await put(queue, '{"n":2}', unique_for=LONG)).id == first.id  # the key says what is equal
+    assert (
+        await put(queue, '{"n":2}', unique_for=LONG)
+    ).id == first.id  # the key says what is equal
     await settle(member, completed(await claim_one(member)))
     again = await put(queue, unique_for=LONG)
 
