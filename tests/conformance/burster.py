@@ -1,5 +1,5 @@
-"""A process that enqueues jobs of one burst, and prints a line for each that was stored: its number,
-the job's id, and when it was sent and acknowledged.
+"""A process that enqueues jobs of one burst, and prints a line for each that was stored: its
+number, the job's id, and when it was sent and acknowledged.
 
     python -m tests.conformance.burster BACKEND URL NUMBER
 """

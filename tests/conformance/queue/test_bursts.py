@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -39,13 +40,8 @@ AT_ONCE = Debounce(0.001, 0.001)
 
 def burst(payload: str = "{}", key: str = "k", **options: Any) -> NewJobs:
     """One job of a burst."""
-    item_options = {"lane": "", "amount": None, **options}
-    lane, amount = item_options.pop("lane"), item_options.pop("amount")
-    batch = new_jobs(payloads=[payload], lane=lane, amount=amount, **item_options)
-    return NewJobs(
-        **{name: getattr(batch, name) for name in batch.__slots__}
-        | {"items": [item._replace(burst=key) for item in batch.items]}
-    )
+    batch = new_jobs(payloads=[payload], **options)
+    return replace(batch, items=[item._replace(burst=key) for item in batch.items])
 
 
 async def put(queue: JobQueue, payload: str = "{}", key: str = "k", **options: Any) -> Job:
@@ -180,7 +176,7 @@ async def test_debounced_job_is_no_child_and_only_a_run_that_goes_on_enqueues_it
     assert job.parent_id is None
 
     await queue.cancel(one(parent))
-    await queue.cancel_children()
+    await member.upkeep()
     assert (await get(queue, job.id)).state is JobState.QUEUED
     with pytest.raises(ParentEnded):
         await latest(queue, '{"n":2}', **child_of(parent, member))
@@ -191,9 +187,8 @@ async def test_equal_job_is_the_first_whatever_became_of_it(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     first = await put(queue, unique_for=LONG)
-    assert (
-        await put(queue, '{"n":2}', unique_for=LONG)
-    ).id == first.id  # the key says what is equal
+    other = await put(queue, '{"n":2}', unique_for=LONG)
+    assert other.id == first.id, "the key says what is equal"
     await settle(member, completed(await claim_one(member)))
     again = await put(queue, unique_for=LONG)
 
@@ -287,7 +282,8 @@ async def test_no_payload_is_acknowledged_and_then_not_run(
         await reading
     await until(work)
 
-    assert len(ran) > 1 and sum(map(len, told.values())) > len(ran)
+    assert len(ran) > 1
+    assert sum(map(len, told.values())) > len(ran)
     for job, enqueued in told.items():
         process, n = ran[job]["process"], ran[job]["n"]
         its = [one.told for one in enqueued if (one.process, one.n) == (process, n)]
