@@ -22,7 +22,7 @@ _CLASHES = {
 
 
 class Bursts(NamedTuple):
-    """How the items of a batch belong to bursts."""
+    """Bursts that the items of a batch belong to."""
 
     debounce: Debounce | None
     unique_for: float | None

@@ -73,7 +73,7 @@ class TakenOver(NamedTuple):
 
 
 class Debounce(NamedTuple):
-    """How jobs of one burst become one."""
+    """Waiting times by which the jobs of a burst become one."""
 
     seconds: float
     """It starts so long after the last of them was enqueued,"""
