@@ -19,6 +19,14 @@ _CLASHES = {
     "debounce": ("key", "unique_for", "delay", "run_at", "log"),
     "unique_for": ("key", "debounce"),
 }
+_REASONS = {
+    "key": "an idempotency key stands for one job as long as its row is kept",
+    "unique_for": "of a burst counts either the latest or the first",
+    "debounce": "of a burst counts either the latest or the first",
+    "delay": "a debounced job starts when nothing has come for so long",
+    "run_at": "a debounced job starts when nothing has come for so long",
+    "log": "a debounced job may be that of many who enqueue it, and reports to no log",
+}
 
 
 class Bursts(NamedTuple):
@@ -63,16 +71,6 @@ def bursts_of(payloads: Sequence[str], options: Mapping[str, Any]) -> Bursts:
     else:
         texts = [f"payload {payload}" for payload in payloads]
     return Bursts(None, seconds, [hashlib.sha256(text.encode()).hexdigest() for text in texts])
-
-
-_REASONS = {
-    "key": "an idempotency key stands for one job as long as its row is kept",
-    "unique_for": "of a burst counts either the latest or the first",
-    "debounce": "of a burst counts either the latest or the first",
-    "delay": "a debounced job starts when nothing has come for so long",
-    "run_at": "a debounced job starts when nothing has come for so long",
-    "log": "a debounced job may be that of many who enqueue it, and reports to no log",
-}
 
 
 def _debounce(options: Mapping[str, Any]) -> Debounce:

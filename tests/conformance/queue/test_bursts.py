@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from penstock.adapters.sql.queue import SqlQueue
+from penstock.adapters.sql.upkeep import retain
 from penstock.errors import ParentEnded
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import Debounce, JobFilter, JobQueue, Member, NewJob, NewJobs
@@ -212,6 +214,20 @@ async def test_equal_job_is_a_new_one_later(queue: JobQueue, member: Member) -> 
     await settle(member, *(failed(lease) for lease in leases))
     await queue.discard(JobFilter())
     assert (await put(queue, key="dead", unique_for=LONG)).id != dead.id
+
+
+async def test_nothing_is_remembered_of_what_may_be_enqueued_again(queue: JobQueue) -> None:
+    if not isinstance(queue, SqlQueue):
+        return  # keys of Redis expire
+    await put(queue, key="short", unique_for=0.001)
+    await put(queue, key="long", unique_for=LONG)
+
+    async def kept() -> bool:
+        await retain(queue)
+        rows = await queue.rows("SELECT burst FROM penstock.unique_jobs")
+        return [burst for (burst,) in rows] == ["long"]
+
+    await until(kept)
 
 
 async def test_equal_jobs_enqueued_at_once_are_one(ledger: Ledger, queue: JobQueue) -> None:
