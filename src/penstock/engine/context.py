@@ -389,7 +389,8 @@ class JobContext(Generic[State]):
         A child must be done by the parent's deadline, if that is earlier than its own, and is
         cancelled with the parent; neither if it is `detached`. A parent that completes or fails
         leaves its children alone. ParentEnded once this run is over: cancelled, timed out, or
-        taken over by another process.
+        taken over by another process. With `debounce` it is nobody's child, because it may be the
+        job of many.
         """
         keys = None if key is None else [key]
         jobs = await self.enqueue_many(kind, [payload], keys=keys, detached=detached, **options)
@@ -406,12 +407,16 @@ class JobContext(Generic[State]):
     ) -> list[Job]:
         """Enqueue many children of one kind, up to 10,000 in one transaction; see `enqueue`."""
         lease = self._run.lease
+        shared = options.get("debounce") is not None
+        detached = detached or shared
         deadline = options.get("deadline")
         if deadline is not None:
             deadline = ahead(deadline, self._run.member.now())
         if lease.deadline is not None and not detached:
             deadline = lease.deadline if deadline is None else min(lease.deadline, deadline)
-        inherited = {"priority": Priority(lease.priority), "tenant": lease.tenant, "log": lease.log}
+        inherited: dict[str, Any] = {"priority": Priority(lease.priority), "tenant": lease.tenant}
+        if not shared:
+            inherited["log"] = lease.log
         given = {name: value for name, value in options.items() if value is not None}
         all_options = cast(EnqueueOptions, {**inherited, **given, "deadline": deadline})
         return await self._services.enqueuer.enqueue_many(

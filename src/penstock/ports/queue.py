@@ -53,6 +53,8 @@ class NewJob(NamedTuple):
     """The payload as the caller gave it; spares decoding the text again."""
     amount: str | None = None
     """What it reserves of what its lane counts, as its row keeps it."""
+    burst: str | None = None
+    """In a batch with `debounce` or `unique_for`: the key of its burst, which no other item has."""
 
 
 class ParentRun(NamedTuple):
@@ -69,6 +71,15 @@ class TakenOver(NamedTuple):
     job_id: str
     before: int
     """Those whose position is lower."""
+
+
+class Debounce(NamedTuple):
+    """Waiting times by which the jobs of a burst become one."""
+
+    seconds: float
+    """It starts so long after the last of them was enqueued,"""
+    max_wait: float
+    """and at most so long after the first."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -100,6 +111,18 @@ class NewJobs:
     """A key held by a failed or cancelled job is taken over by a new job."""
     tick: ScheduleTick | None = None
     """The tick they are for. ScheduleChanged, and nothing is stored, if it is not due any more."""
+    debounce: Debounce | None = None
+    """An item whose burst has a job of this tenant and kind that was never claimed replaces its
+    payload, and what belongs to that: lane, amount, priority, deadline, timeout, retries, trace.
+    Who enqueues first is not its parent. An item whose id is taken gives the job that has it."""
+    unique_for: float | None = None
+    """An item whose burst has made a job of this tenant and kind in so many seconds, as that job
+    was told, gives that one as long as its row is kept."""
+
+    @property
+    def bursts(self) -> bool:
+        """Whether its items are told apart by the bursts they belong to."""
+        return self.debounce is not None or self.unique_for is not None
 
 
 class KindDefaults(NamedTuple):

@@ -69,6 +69,21 @@ class NewJobBody(RequestBody):
     log: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
         None, description="Log that its changes are written to."
     )
+    debounce: Annotated[float, Field(gt=0, le=366 * 86400)] | None = Field(
+        None, description="Seconds after the last job with its `debounce_key`, one for all of them."
+    )
+    debounce_key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+        None, description="What `debounce` goes by, per tenant and kind."
+    )
+    max_wait: Annotated[float, Field(gt=0, le=366 * 86400)] | None = Field(
+        None, description="Seconds it is put off at most; null: ten times `debounce`."
+    )
+    unique_for: Annotated[float, Field(gt=0, le=366 * 86400)] | None = Field(
+        None, description="Seconds in which an equal one gives the first one's job."
+    )
+    unique_key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+        None, description="What is equal for `unique_for`; null: the same payload."
+    )
 
 
 class ScheduleBody(RequestBody):

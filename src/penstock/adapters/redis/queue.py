@@ -160,6 +160,10 @@ class RedisQueue(BaseQueue):
             "amounts": amounts if any(amounts) else None,
             "records": batch.records,
             "tick": None if batch.tick is None else schedules.written(*batch.tick),
+            "bursts": [item.burst for item in batch.items] if batch.bursts else None,
+            "debounce": batch.debounce and batch.debounce.seconds,
+            "max_wait": batch.debounce and batch.debounce.max_wait,
+            "unique_for": batch.unique_for,
         }
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
@@ -449,6 +453,8 @@ class RedisQueue(BaseQueue):
 
 def _spec(batch: NewJobs) -> dict[str, Any]:
     """What the jobs of a batch have in common."""
-    names = ("timeout", "max_retries", "log", "parent_id", "trace", "rerun_of")
+    names = ["timeout", "max_retries", "trace"]
+    if batch.debounce is None:
+        names += ["log", "parent_id", "rerun_of"]
     spec = {"kind": batch.kind, "tenant": batch.tenant, "priority": int(batch.priority)}
     return given(spec | {name: getattr(batch, name) for name in names})
