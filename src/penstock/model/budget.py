@@ -1,0 +1,78 @@
+"""Budgets: how much a tenant or a task may spend in a period."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from penstock.errors import ConfigError, ValidationError
+from penstock.model.amounts import MICRO
+from penstock.model.section import check_fields, setting
+
+MOST_TOKENS = 10**15
+MOST_COST = 1e9
+UTC = "UTC"
+_PAYER = re.compile(r"tenant:[^\n]+|task:[^/\n]+/[^\n]+")
+BUDGET = "budget "
+"""Before a payer's name, where a lane's could stand: what a job waits for."""
+
+
+@dataclass(slots=True, frozen=True)
+class BudgetConfig:
+    """What a tenant or a task may spend: of money, of tokens, or of both."""
+
+    cost: float | None = setting(None, least=0, most=MOST_COST)
+    """In the currency of your prices."""
+    tokens: int | None = setting(None, least=0, most=MOST_TOKENS)
+    per: Literal["hour", "day", "week", "month", "total"] = "day"
+    """When it begins anew. A week begins on Monday; `total` never does."""
+    timezone: str = UTC
+    """The time zone whose days, weeks and months these are: `Europe/Berlin`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.cost is None and self.tokens is None:
+            raise ConfigError("a budget needs cost, tokens or both", setting="cost")
+        if self.timezone != UTC:
+            from zoneinfo import ZoneInfo
+
+            try:
+                ZoneInfo(self.timezone)
+            except (KeyError, ValueError, OSError):
+                raise ConfigError(
+                    f"{self.timezone!r} is no time zone such as Europe/Berlin", setting="timezone"
+                ) from None
+
+    @property
+    def cost_limit(self) -> int | None:
+        """In millionths."""
+        return None if self.cost is None else math.floor(self.cost * MICRO + 0.5)
+
+    @classmethod
+    def parse(cls, value: BudgetConfig | Mapping[str, Any]) -> BudgetConfig:
+        """ValidationError for what is no budget."""
+        if isinstance(value, BudgetConfig):
+            return value
+        names = ("cost", "tokens", "per", "timezone")
+        unknown = [name for name in value if name not in names]
+        if unknown:
+            raise ValidationError(f"{unknown[0]!r} is not one of {', '.join(names)}")
+        try:
+            return cls(**value)
+        except (ConfigError, TypeError) as error:
+            raise ValidationError(str(error)) from None
+
+
+def check_payer(payer: str) -> str:
+    """ValidationError unless it names a tenant or a task."""
+    if not _PAYER.fullmatch(payer):
+        raise ValidationError(f"a budget is of tenant:NAME or task:TENANT/ID, not of {payer!r}")
+    return payer
+
+
+def payers(tenant: str, task: str | None) -> list[str]:
+    """Whose budgets a request is on."""
+    return [f"tenant:{tenant}", f"task:{tenant}/{task}"] if task else [f"tenant:{tenant}"]
