@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sqlite3
 import time
@@ -85,6 +86,7 @@ AHEAD = (
     "UPDATE penstock.lanes SET blocked_until = blocked_until + $1"
     " WHERE blocked_until > 0 AND blocked_until < 1e12",  # which is for ever
     "UPDATE penstock.lines SET since = since + $1, wake_at = wake_at + $1",
+    "UPDATE penstock.budgets SET begins = begins + $1, ends = ends + $1",
 )
 
 
@@ -249,6 +251,11 @@ class RedisBackend:
                 for key in (f"{tag}:lines:{kind}", f"{tag}:looks:{kind}"):
                     for name in server.zrange(key, 0, -1):
                         server.zincrby(key, seconds, name)
+            for payer, text in server.hgetall(f"{tag}:budgets").items():
+                state = json.loads(text)
+                for field in ("begins", "ends"):
+                    state[field] += seconds
+                server.hset(f"{tag}:budgets", payer, json.dumps(state))
 
 
 class PostgresBackend(SqlBackend):

@@ -28,7 +28,15 @@ from penstock.engine.settler import Load, Settler
 from penstock.errors import QueueError
 from penstock.model.job import JobState
 from penstock.model.settings import EngineConfig
-from penstock.ports.queue import NO_LANE, Exchange, JobQueue, Lease, Settlement, Want
+from penstock.ports.queue import (
+    NO_LANE,
+    Exchange,
+    JobQueue,
+    Lease,
+    Outcome,
+    Settlement,
+    Want,
+)
 
 GATHER_SECONDS = 0.005
 """While the workers have jobs at hand, outcomes wait this long for company."""
@@ -127,7 +135,11 @@ class Dispatcher(Service):
         begun = runtime.monotonic()
         try:
             if load.charges:  # before the runs that have used it are over
-                await self.queue.charge(load.charges)
+                from penstock.engine.charges import tell_of  # few jobs spend anything
+
+                charged = await self.queue.charge(load.charges)
+                self.settler.budgets = charged.budgets
+                tell_of(charged)
             exchange = await self.membership.member.exchange(
                 [settlement for settlement, _ in load.settlements],
                 load.progress,
@@ -141,12 +153,23 @@ class Dispatcher(Service):
         self.health.trips += 1
         self.health.trip_seconds += runtime.monotonic() - begun
         if any(lease.reserved for lease in exchange.leases):
-            from penstock.engine.charges import Charges, started  # few lanes count amounts
-
-            prices = self.settings.prices
-            charges = Charges(self.queue, prices, self.settler)
-            await charges.reserve(started(exchange.leases, prices))
+            return await self._reserved(exchange)
         return exchange
+
+    async def _reserved(self, exchange: Exchange) -> Exchange:
+        """Without the jobs whose budget others have spent since they were claimed."""
+        from penstock.engine.charges import Charges, start_name, started  # few lanes count amounts
+
+        prices = self.settings.prices
+        charges = Charges(self.queue, prices, self.settler)
+        refused = await charges.reserve(started(exchange.leases, prices))
+        leases = []
+        for lease in exchange.leases:
+            if start_name(lease) in refused:
+                self.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
+            else:
+                leases.append(lease)
+        return exchange._replace(leases=leases)
 
     async def _after(
         self, settled: list[tuple[Settlement, Run | None]], exchange: Exchange

@@ -43,6 +43,8 @@ class Settler:
         self._returned: list[Returned] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._charges: list[Charge] = []
+        self.budgets = True
+        """Whether there may be budgets, as far as the last charge has told."""
 
     @property
     def empty(self) -> bool:

@@ -31,6 +31,7 @@ PenstockError
 │   └── RateLimited             it said to come back later
 │       └── Blocked             a search engine wants no programs, or no more of them
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
+│   └── BudgetReached           a budget is spent; the job is released and waits for that
 ├── BrowserLost                 the browser ended before the page was read; retried
 ├── ModelError                  a language model's answer is of no use; retried
 │   └── CutShort                it ended before its end
@@ -380,6 +381,14 @@ class LaneBusy(PenstockError):
 
     def __str__(self) -> str:
         return f"lane {self.lane} is busy: {self.why}"
+
+
+class BudgetReached(LaneBusy):
+    """A budget is spent. Let it pass: the engine runs the job again when there is something left,
+    and counts no attempt."""
+
+    def __str__(self) -> str:
+        return self.why
 
 
 class JobTimeout(PenstockError, TimeoutError):

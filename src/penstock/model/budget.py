@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.errors import ConfigError, ValidationError
@@ -15,6 +15,8 @@ from penstock.model.section import check_fields, setting
 MOST_TOKENS = 10**15
 MOST_COST = 1e9
 UTC = "UTC"
+FOREVER = 9e15
+"""Seconds since 1970: the end of a period that has none."""
 _PAYER = re.compile(r"tenant:[^\n]+|task:[^/\n]+/[^\n]+")
 BUDGET = "budget "
 """Before a payer's name, where a lane's could stand: what a job waits for."""
@@ -64,6 +66,49 @@ class BudgetConfig:
             return cls(**value)
         except (ConfigError, TypeError) as error:
             raise ValidationError(str(error)) from None
+
+
+@dataclass(slots=True)
+class BudgetState:
+    """A budget, and what is spent of it in this period."""
+
+    payer: str
+    tokens_limit: int | None
+    cost_limit: int | None
+    """In millionths, as all money here. None: no limit."""
+    per: str
+    timezone: str
+    begins: float
+    """What began earlier does not count. Where it was set within a period: when it was."""
+    ends: float
+    tokens: int = 0
+    cost: int = 0
+    """Spent, or reserved."""
+    warned: bool = False
+    """Somebody was told, in this period, that most of it is spent."""
+    lanes: list[str] = field(default_factory=list)
+    """In which something was spent of it."""
+    configured: str | None = None
+    """As the settings of a process had it when they set it last; None: they never did."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether as much as it allows is spent or reserved."""
+        tokens, cost = self.tokens_limit, self.cost_limit
+        return (tokens is not None and self.tokens >= tokens) or (
+            cost is not None and self.cost >= cost
+        )
+
+    @property
+    def share(self) -> float:
+        """Spent of the limit that is nearest; 1 is all of it."""
+        parts = ((self.tokens, self.tokens_limit), (self.cost, self.cost_limit))
+        found = [1.0 if not limit else spent / limit for spent, limit in parts if limit is not None]
+        return max(found, default=0.0)
+
+    def closed(self, now: float) -> bool:
+        """Whether nothing may be begun that spends of it."""
+        return self.reached and now < self.ends
 
 
 def check_payer(payer: str) -> str:

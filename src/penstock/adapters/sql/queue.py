@@ -27,7 +27,8 @@ from penstock.ports.steps import SECRET_BYTES, Recorded, StepRow
 
 if TYPE_CHECKING:
     from penstock.ports.backlog import Backlog
-    from penstock.ports.ledger import Charge, UsageQuery, UsageSum
+    from penstock.model.budget import BudgetConfig, BudgetState
+    from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 
 T = TypeVar("T")
 
@@ -190,10 +191,33 @@ class SqlQueue(ABC):
             ((left,),) = await self.rows("any_work_of", kinds=list(kinds), **named)
         return bool(left)
 
-    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> Charged:
         from penstock.adapters.sql import ledger  # most jobs use nothing that is counted
 
-        await self.change(lambda tx: ledger.charge(tx, charges), soft=soft)
+        charged, opened = await self.change(lambda tx: ledger.charge(tx, charges), soft=soft)
+        if opened:
+            await self._wake_payers(opened)
+        return charged
+
+    async def budgets(self) -> list[BudgetState]:
+        from penstock.adapters.sql import budgets  # few queues have any
+
+        return await self.look(budgets.read)
+
+    async def set_budget(
+        self, payer: str, config: BudgetConfig | None, configured: str | None = None
+    ) -> bool:
+        from penstock.adapters.sql import budgets
+
+        found = await self.change(lambda tx: budgets.store(tx, payer, config, configured))
+        await self._wake_payers([payer])
+        return found
+
+    async def _wake_payers(self, payers: Sequence[str]) -> None:
+        """In a transaction of its own: who claims locks lanes, and lines, in another order."""
+        from penstock.adapters.sql import budgets
+
+        await self.change(lambda tx: budgets.wake(tx, payers))
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         from penstock.adapters.sql import ledger

@@ -1,0 +1,269 @@
+"""Budgets in a database: their rows, and the lines of jobs that they pause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from penstock.adapters.sql.dialect import Row, Sql
+from penstock.lanes import budgets as rules
+from penstock.lanes.state import LaneState
+from penstock.lanes.waiting import Picked
+from penstock.model.budget import BUDGET, BudgetConfig, BudgetState, payers
+from penstock.ports.ledger import Charge, Charged
+from penstock.ports.queue import Topic
+
+LINES_MOST = 50
+"""Lines of payers who may spend again that are looked at together; others when these are empty."""
+ROUNDS = 4
+PARK_MOST = 250
+"""Jobs that are looked at in one go for one that may run, and so parked at most. Four times this
+many in a claim: nobody else waits long for the lane."""
+
+
+class Budgets:
+    """The budgets that charges are on, locked."""
+
+    def __init__(self, tx: Sql, states: Mapping[str, BudgetState], opened: list[str]) -> None:
+        self._tx = tx
+        self._states = states
+        self._closed = {state.payer for state in states.values() if state.reached}
+        self._opened = opened
+        self._refused: dict[str, BudgetState] = {}
+        self._changed: set[str] = set()
+
+    @classmethod
+    async def of(cls, tx: Sql, charges: Iterable[Charge]) -> Budgets:
+        names = sorted({payer for one in charges for payer in one.budgets})
+        rows = await tx.fetch("lock_budgets", payers=names)
+        states = {row["payer"]: state_of(row) for row in rows}
+        over = [state for state in states.values() if rules.roll(state, tx.now)]
+        found = cls(tx, states, [state.payer for state in over])
+        found._changed.update(found._opened)
+        return found
+
+    def admitted(self, charges: Sequence[Charge]) -> list[Charge]:
+        """Those that are to be entered. What was spent is; what is only reserved, if there was
+        something left."""
+        entered = []
+        for one in charges:
+            closed = rules.first_closed(self._states, one.budgets, self._tx.now)
+            if one.reserved and closed is not None:
+                self._refused[one.id] = closed
+            else:
+                entered.append(one)
+                self._spend(one, one.at, one.tokens, one.cost or 0)
+        return entered
+
+    def take_back(self, charges: Iterable[Charge]) -> None:
+        """These were not entered after all."""
+        for one in charges:
+            self._spend(one, one.at, -one.tokens, -(one.cost or 0))
+
+    def settled(self, one: Charge, before: Charge) -> None:
+        """What was reserved is used."""
+        used = (0, 0) if one.void else (one.tokens, one.cost or 0)
+        self._spend(one, before.at, used[0] - before.tokens, used[1] - (before.cost or 0))
+
+    def _spend(self, one: Charge, at: float, tokens: int, cost: int) -> None:
+        for payer in one.budgets:
+            if payer in self._states:
+                rules.spend(self._states[payer], at, tokens, cost, one.lane)
+                self._changed.add(payer)
+
+    async def save(self) -> tuple[Charged, list[str]]:
+        """Store them; what came of it, and the payers who may spend again."""
+        changed = [self._states[payer] for payer in sorted(self._changed)]
+        told = [
+            state
+            for state in changed
+            if rules.warns(state) or (state.reached and state.payer not in self._closed)
+        ]
+        if changed:
+            await self._tx.execute_many("save_budget", [row_of(state) for state in changed])
+        opened = [
+            *self._opened,
+            *(state.payer for state in changed if state.payer in self._closed and not state.reached),
+        ]
+        return Charged(self._refused, True, told), list(dict.fromkeys(opened))
+
+
+async def read(tx: Sql) -> list[BudgetState]:
+    """See `penstock.ports.queue.JobQueue.budgets`."""
+    states = [state_of(row) for row in await tx.fetch("all_budgets")]
+    for state in states:
+        rules.roll(state, tx.now)
+    return states
+
+
+async def store(tx: Sql, payer: str, config: BudgetConfig | None, configured: str | None) -> bool:
+    """See `penstock.ports.queue.JobQueue.set_budget`."""
+    if config is None:
+        return bool(await tx.execute("drop_budget", payer=payer))
+    new = rules.fresh(payer, config, tx.now)
+    new.configured = configured
+    if await tx.execute("add_budget", **row_of(new)):
+        return False
+    state = state_of(await tx.one("lock_budgets", payers=[payer]))
+    rules.change(state, config, tx.now)
+    state.configured = configured or state.configured
+    await tx.execute("save_budget", **row_of(state))
+    return True
+
+
+async def wake(tx: Sql, names: Sequence[str]) -> None:
+    """These payers may spend again: what waits for that is looked at now."""
+    await tx.execute("wake_parked", payers=list(names), now=tx.now)
+    for payer in sorted(names):
+        await tx.execute("wake_jobs", lane=BUDGET + payer, now=tx.now)
+    tx.wake(Topic.READY)
+
+
+class ParkedLine(NamedTuple):
+    """A line of jobs that a budget has paused, or had."""
+
+    lane: str
+    kind: str
+    ready: int
+
+
+Pick = Callable[[dict[str, int]], Awaitable[dict[str, list[Picked]]]]
+PickParked = Callable[[ParkedLine, int], Awaitable[list[Picked]]]
+
+
+class Choice(NamedTuple):
+    picked: dict[str, list[Picked]]
+    later: dict[str, float]
+    """Lanes with nobody who may run: when to look again."""
+
+
+async def choose(
+    tx: Sql,
+    families: Mapping[str, list[LaneState]],
+    rooms: dict[str, int],
+    kinds: Sequence[str],
+    crashed: bool,
+    pick: Pick,
+    pick_parked: PickParked,
+) -> Choice:
+    """The first in the lines of lanes (and how many of each) whose payers may spend. The others are
+    parked: a claim that has met them once finds those behind them."""
+    lines: dict[str, list[ParkedLine]] = {}
+    until: dict[str, float] = {}
+    for lane, kind, ready, end in await tx.fetch(
+        "parked_lines", lanes=list(rooms), kinds=list(kinds), now=tx.now
+    ):
+        if end is not None:
+            until[lane] = min(until.get(lane, end), end)
+        elif len(lines.setdefault(lane, [])) < LINES_MOST and (crashed or ready % 2):
+            lines[lane].append(ParkedLine(lane, kind, ready))
+    wanted, found = dict(rooms), dict[str, list[Picked]]()
+    for _ in range(ROUNDS):
+        found |= await _pick(tx, wanted, lines, pick, pick_parked)
+        parked = await _park(tx, families, {lane: found.get(lane, []) for lane in wanted})
+        for lane in parked:
+            found[lane] = [one for one in found[lane] if one.lease.seq not in parked[lane].seqs]
+            until[lane] = min(until.get(lane, parked[lane].until), parked[lane].until)
+        wanted = {lane: PARK_MOST for lane in parked if len(found[lane]) < rooms[lane]}
+        if not wanted:
+            break
+    picked = {lane: _first(some, rooms[lane], crashed) for lane, some in found.items()}
+    soon = {lane: min(end, tx.now + rules.LOOK_SECONDS) for lane, end in until.items()}
+    later = {lane: tx.now if lane in wanted else soon[lane] for lane in soon if not picked.get(lane)}
+    return Choice(picked, later)
+
+
+async def _pick(
+    tx: Sql,
+    wanted: dict[str, int],
+    lines: Mapping[str, list[ParkedLine]],
+    pick: Pick,
+    pick_parked: PickParked,
+) -> dict[str, list[Picked]]:
+    """The first in the lines of lanes and in those of payers who may spend again."""
+    found = await pick(wanted)
+    for lane, most in wanted.items():
+        for line in lines.get(lane, ()):
+            some = await pick_parked(line, most)
+            found[lane] = [*found.get(lane, []), *some]
+            if not some:
+                await tx.execute("drop_parked_line", **line._asdict())
+    return found
+
+
+def _first(some: list[Picked], most: int, crashed: bool) -> list[Picked]:
+    """In the order of the line: one with a crash on its record, if there may be one, then others."""
+    some.sort(key=lambda one: (not one.lease.crashes, one.band, one.turn, one.lease.seq))
+    first = [one for one in some if one.lease.crashes][: 1 if crashed else 0]
+    return [*first, *(one for one in some if not one.lease.crashes)][: most + len(first)]
+
+
+class _Parked(NamedTuple):
+    seqs: set[int]
+    until: float
+
+
+async def _park(
+    tx: Sql, families: Mapping[str, list[LaneState]], picked: Mapping[str, list[Picked]]
+) -> dict[str, _Parked]:
+    """Park the jobs that may not run, by lane."""
+    names = {payer for some in picked.values() for one in some for payer in _payers(one)}
+    rows = await tx.fetch("closed_budgets", payers=sorted(names), now=tx.now) if names else []
+    closed = {row["payer"]: (row["number"], row["ends"], json.loads(row["lanes"])) for row in rows}
+    moved: dict[int, list[int]] = {}
+    lines: set[tuple[str, str, int, str]] = set()
+    parked: dict[str, _Parked] = {}
+    for lane, some in picked.items() if closed else ():
+        counts = any(one.amounts is not None for one in families[lane])
+        own = {one.name for one in families[lane]}
+        for one in some:
+            for payer in _payers(one):
+                number, ends, spent_in = closed.get(payer, (0, 0.0, ()))
+                if number and (counts or not own.isdisjoint(spent_in)):
+                    moved.setdefault(number, []).append(one.lease.seq)
+                    ready = 2 * number + (2 if one.lease.crashes else 1)
+                    lines.add((lane, one.lease.kind, ready, payer))
+                    before = parked.get(lane, _Parked(set(), ends))
+                    before.seqs.add(one.lease.seq)
+                    parked[lane] = before._replace(until=min(before.until, ends))
+                    break
+    for number, seqs in moved.items():
+        await tx.execute("park_jobs", number=number, seqs=sorted(seqs))
+    for lane, kind, ready, payer in sorted(lines):
+        await tx.execute("add_parked_line", lane=lane, kind=kind, ready=ready, payer=payer)
+    return parked
+
+
+def _payers(one: Picked) -> list[str]:
+    return payers(one.lease.tenant, one.lease.log)
+
+
+async def reasons(tx: Sql, jobs: Sequence[Row]) -> dict[int, str]:
+    """By seq, why parked ones of these jobs (rows of `job_columns`) are paused."""
+    readies = sorted({job["ready"] for job in jobs if job["ready"] > 2})
+    if not readies:
+        return {}
+    rows = await tx.fetch("parked_budgets", readies=readies, now=tx.now)
+    names = {(lane, kind, ready): payer for lane, kind, ready, payer in rows}
+    states = {state.payer: state for state in await read(tx)} if names else {}
+    found = {}
+    for job in jobs:
+        payer = names.get((job["lane"], job["kind"], job["ready"]))
+        if payer is not None:
+            found[job["seq"]] = rules.why(states[payer])
+    return found
+
+
+def state_of(row: Row) -> BudgetState:
+    values = {name: row[name] for name in BudgetState.__dataclass_fields__}
+    return BudgetState(
+        **{**values, "warned": bool(row["warned"]), "lanes": json.loads(row["lanes"])}
+    )
+
+
+def row_of(state: BudgetState) -> dict[str, Any]:
+    values = {name: getattr(state, name) for name in BudgetState.__dataclass_fields__}
+    text = json.dumps(state.lanes)
+    flags = {"warned": int(state.warned), "reached": int(state.reached)}
+    return {**values, **flags, "lanes": text}
