@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sqlite3
 import time
@@ -251,11 +250,10 @@ class RedisBackend:
                 for key in (f"{tag}:lines:{kind}", f"{tag}:looks:{kind}"):
                     for name in server.zrange(key, 0, -1):
                         server.zincrby(key, seconds, name)
-            for payer, text in server.hgetall(f"{tag}:budgets").items():
-                state = json.loads(text)
+            for payer in server.smembers(f"{tag}:budgets"):
                 for field in ("begins", "ends"):
-                    state[field] += seconds
-                server.hset(f"{tag}:budgets", payer, json.dumps(state))
+                    at = float(server.hget(f"{tag}:budget:{payer}", field) or 0.0)
+                    server.hset(f"{tag}:budget:{payer}", field, f"{at + seconds:.17g}")
 
 
 class PostgresBackend(SqlBackend):
