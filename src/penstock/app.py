@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from penstock.engine.step_results import StepResults
     from penstock.engine.tools import AppTool, ToolOptions
     from penstock.model.amounts import AmountValue
+    from penstock.model.budget import BudgetConfig
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
@@ -168,6 +169,10 @@ class Penstock(Operations):
         """The answers of an app that uses them; see `use`."""
         answers: Answers = self._service("answers")
         return answers
+
+    @property
+    def configured_budgets(self) -> Mapping[str, BudgetConfig]:
+        return self._settings.engine.budgets
 
     @property
     def keys(self) -> ApiKeys:
@@ -657,6 +662,7 @@ class Penstock(Operations):
         """Run jobs in this process while the block lasts, then stop gracefully."""
         async with self:
             await self.apply_lanes()
+            await self.apply_budgets()
             orchestrator = self.orchestrator(kinds=kinds, max_workers=max_workers)
             await orchestrator.start()
             try:

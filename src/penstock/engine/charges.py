@@ -41,9 +41,10 @@ class Charges:
     def entered_first(self, amount: Amounts | None, model: str, lane: str) -> bool:
         """Whether a request is entered before it is made: if it reserves something and, where
         there may be budgets, if it is known to cost something."""
-        return any(amount or ()) or (
-            self._settler.budgets and (bool(model) or lane in self._prices)
-        )
+        if any(amount or ()):
+            return True
+        spends = bool(model) or lane in self._prices or lane in self._settler.spent_in
+        return self._settler.budgets and spends
 
     def priced(self, amount: Amounts, model: str, lane: str) -> Amounts:
         """An amount with what it costs, if that is not said and its price is known."""

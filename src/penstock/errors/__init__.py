@@ -11,6 +11,7 @@ PenstockError
 ├── IntakeError                 messages cannot be read; a person must act
 ├── JobNotFound
 ├── LaneNotFound
+├── BudgetNotFound
 ├── DocumentNotFound
 ├── TaskNotFound
 ├── AnswerNotFound
@@ -164,6 +165,21 @@ class JobNotFound(PenstockError):
 
     def __str__(self) -> str:
         return f"no job with id {self.job_id!r}"
+
+
+class BudgetNotFound(PenstockError):
+    """This payer has no budget."""
+
+    code = "not-found"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, payer: str) -> None:
+        super().__init__(payer)
+        self.payer = payer
+
+    def __str__(self) -> str:
+        return f"{self.payer} has no budget; `penstock budgets` lists those that there are"
 
 
 class LaneNotFound(PenstockError):

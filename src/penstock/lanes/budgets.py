@@ -1,9 +1,9 @@
 """Budgets: what a payer may spend in a period, and what is spent of it.
 
-A budget is reached when as much as it allows is spent or reserved. Then nothing that would spend for
-this payer is begun, until something that was reserved is given back, a new period begins, or the
-budget is raised. So it is overspent by at most what was under way: requests that were begun while
-there was something left.
+A budget is reached when as much as it allows is spent or reserved. Then nothing that would spend
+for this payer is begun, until something that was reserved is given back, a new period begins, or
+the budget is raised. So it is overspent by at most what was under way: requests that were begun
+while there was something left.
 
 What is entered in the ledger goes through here, in the same transaction. Lua has a twin of what
 it needs (`adapters/redis/lua/common/budgets.lua`); a test compares them.
@@ -82,12 +82,19 @@ def first_closed(
 
 def why(state: BudgetState) -> str:
     """What a job that is paused waits for."""
-    again = "when it is raised"
-    if state.ends < FOREVER:
-        moment = datetime.fromtimestamp(state.ends, _zone(state.timezone))
-        again = f"{moment:%Y-%m-%d %H:%M} {state.timezone}, or {again}"
+    anew, again = resumes(state), "when it is raised"
+    if anew:
+        again = f"{anew}, or {again}"
     per = "in all" if state.per == "total" else f"this {state.per}"
     return f"budget {state.payer}: {spent_of(state)} {per}; resumes {again}"
+
+
+def resumes(state: BudgetState) -> str:
+    """When the next period begins, for people; empty: never."""
+    if state.ends >= FOREVER:
+        return ""
+    moment = datetime.fromtimestamp(state.ends, _zone(state.timezone))
+    return f"{moment:%Y-%m-%d %H:%M} {state.timezone}"
 
 
 def spent_of(state: BudgetState) -> str:

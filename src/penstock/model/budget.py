@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ MOST_COST = 1e9
 UTC = "UTC"
 FOREVER = 9e15
 """Seconds since 1970: the end of a period that has none."""
-_PAYER = re.compile(r"tenant:[^\n]+|task:[^/\n]+/[^\n]+")
+_PAYER = re.compile(r"(tenant:[^\x00-\x1f]{1,240}|task:[^/\x00-\x1f]{1,240}/[^\x00-\x1f]{1,512})")
 BUDGET = "budget "
 """Before a payer's name, where a lane's could stand: what a job waits for."""
 
@@ -118,6 +118,20 @@ def check_payer(payer: str) -> str:
     return payer
 
 
+def check_payers(budgets: Iterable[str]) -> None:
+    """ConfigError for a name that is none."""
+    for payer in budgets:
+        try:
+            check_payer(payer)
+        except ValidationError as error:
+            raise ConfigError(str(error), setting=f"budgets.{payer}") from None
+
+
 def payers(tenant: str, task: str | None) -> list[str]:
     """Whose budgets a request is on."""
-    return [f"tenant:{tenant}", f"task:{tenant}/{task}"] if task else [f"tenant:{tenant}"]
+    return [f"tenant:{tenant}", tasks_of(tenant) + task] if task else [f"tenant:{tenant}"]
+
+
+def tasks_of(tenant: str) -> str:
+    """What the payers of a tenant's tasks begin with: a slash is written %2F in its name."""
+    return "task:" + tenant.replace("%", "%25").replace("/", "%2F") + "/"

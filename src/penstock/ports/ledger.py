@@ -58,7 +58,6 @@ class Charge(NamedTuple):
         """Since 1970, in UTC."""
         return int(self.at // DAY)
 
-
     @property
     def budgets(self) -> list[str]:
         """Whose budgets it is on."""

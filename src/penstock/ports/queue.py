@@ -30,7 +30,7 @@ from penstock.ports.steps import Consumed, Recorded, StepRow
 
 if TYPE_CHECKING:
     from penstock.model.amounts import Amounts
-    from penstock.model.budget import BudgetConfig, BudgetState
+    from penstock.model.budget import BudgetConfig
     from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 
 NO_LANE = ""
@@ -512,10 +512,6 @@ class JobQueue(OperableQueue, Protocol):
         has used counts, whoever gives it; a reservation changes nothing that is there, and may be
         forgotten by a crash of the machine if it is `soft`. It is not entered where a budget is
         spent."""
-        ...
-
-    async def budgets(self) -> list[BudgetState]:
-        """All budgets, by payer, and what is spent of them in this period."""
         ...
 
     async def set_budget(

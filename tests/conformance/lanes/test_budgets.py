@@ -144,7 +144,7 @@ async def test_a_task_and_its_tenant_both_bind(ledger: Ledger) -> None:
     assert (await spend(queue, 5)).budgets is False
 
 
-async def test_a_parked_job_can_be_cancelled_and_is_alone_after_a_crash(ledger: Ledger) -> None:
+async def test_a_paused_job_can_be_cancelled_and_is_alone_after_a_crash(ledger: Ledger) -> None:
     queue, member = await opened(ledger)
     killed = await ledger.join(queue)
     jobs = await add_jobs(queue, 3)

@@ -7,7 +7,7 @@ from typing import Any
 from penstock import JobContext, Penstock
 from penstock.engine.charges import Charges
 from penstock.engine.settler import Settler
-from penstock.ports.ledger import UsageBy, UsageQuery, day_name
+from penstock.ports.ledger import Charged, UsageBy, UsageQuery, day_name
 from penstock.ports.queue import JobQueue, Member
 from tests.conformance.lane_support import LANE, a_day_ahead, config_of
 from tests.conformance.support import KIND, Ledger
@@ -152,14 +152,15 @@ async def test_queue_that_cannot_be_reached_loses_no_charge(
     queue, app = await open_app(ledger, tmp_path, api={})
     charge, calls = app.queue.charge, 0
 
-    async def sometimes(charges: Any, *, soft: bool = False) -> None:
+    async def sometimes(charges: Any, *, soft: bool = False) -> Charged:
         nonlocal calls
         calls += 1
         if calls % 2:
             raise QueueUnavailable("gone")
-        await charge(charges, soft=soft)
+        charged: Charged = await charge(charges, soft=soft)
         if calls % 4:
             raise QueueUnavailable("the answer is lost")
+        return charged
 
     monkeypatch.setattr(app.queue, "charge", sometimes)
 

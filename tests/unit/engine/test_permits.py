@@ -25,6 +25,9 @@ FULL = Busy("api", None, "all its slots are taken")
 class Queue:
     """One lane of `slots`, which takes a moment to answer."""
 
+    budgets = False
+    spent_in: frozenset[str] = frozenset()
+
     def __init__(self, slots: int = 1) -> None:
         self.slots = slots
         self.asked: list[list[PermitRequest]] = []

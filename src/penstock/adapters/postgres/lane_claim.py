@@ -37,7 +37,7 @@ async def claim_in_lanes(
 
 
 async def _ready(tx: Transaction, kinds: Sequence[str]) -> tuple[list[str], bool]:
-    """Lanes with lines that are due; and whether there are budgets, or jobs that one has parked."""
+    """Lanes with lines that are due; and whether there are budgets, or jobs that one has paused."""
     rows = await tx.fetch("ready_lines", kinds, tx.now, LINES_PER_CLAIM)
     names = list(dict.fromkeys(lane for lane, _ in rows))[:LINES_PER_CLAIM]
     return names, any(budgets for _, budgets in rows)
@@ -102,17 +102,19 @@ class _Claim:
     async def _choose(self, rooms: dict[str, int]) -> dict[str, list[Picked]]:
         """The first in each line whose payers may spend."""
         from penstock.adapters.sql import budgets  # few queues have any
-        from penstock.adapters.sql.budgets import ParkedLine
+        from penstock.adapters.sql.budgets import PausedLine
 
-        async def parked(line: ParkedLine, most: int) -> list[Picked]:
-            rows = await self._tx.fetch("pick_parked", *line, most)
-            return [Picked(band, turn, Lease(*lease), resumes) for band, turn, resumes, *lease in rows]
+        async def paused(line: PausedLine, most: int) -> list[Picked]:
+            rows = await self._tx.fetch("pick_paused", *line, most)
+            return [
+                Picked(band, turn, Lease(*lease), resumes) for band, turn, resumes, *lease in rows
+            ]
 
         if not rooms:
             return {}
         families = {name: family(self._states, name) for name in rooms}
         given = (families, rooms, self._kinds, self._crashed)
-        picked, self._later = await budgets.choose(self._tx, *given, self._pick, parked)
+        picked, self._later = await budgets.choose(self._tx, *given, self._pick, paused)
         return picked
 
     def _serve(self, lanes: list[LaneState], picked: list[Picked]) -> None:

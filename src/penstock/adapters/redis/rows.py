@@ -152,7 +152,7 @@ def _job(
     )
     if state is JobState.QUEUED:
         in_lane = why_waiting(name, families[name], ahead, now) if ahead >= 0 else None
-        in_lane = reasons.get(row.get("parked", ""), in_lane)
+        in_lane = reasons.get(row.get("paused", ""), in_lane)
         wait = row.get("waits_lane", "") if scheduled else None
         job.waiting_for = waiting_for(job, wait, served, in_lane, now)
     return job

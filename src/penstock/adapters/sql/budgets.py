@@ -17,8 +17,8 @@ from penstock.ports.queue import Topic
 LINES_MOST = 50
 """Lines of payers who may spend again that are looked at together; others when these are empty."""
 ROUNDS = 4
-PARK_MOST = 250
-"""Jobs that are looked at in one go for one that may run, and so parked at most. Four times this
+PAUSE_MOST = 250
+"""Jobs that are looked at in one go for one that may run, and so paused at most. Four times this
 many in a claim: nobody else waits long for the lane."""
 
 
@@ -84,7 +84,7 @@ class Budgets:
             await self._tx.execute_many("save_budget", [row_of(state) for state in changed])
         opened = [
             *self._opened,
-            *(state.payer for state in changed if state.payer in self._closed and not state.reached),
+            *(one.payer for one in changed if one.payer in self._closed and not one.reached),
         ]
         return Charged(self._refused, True, told), list(dict.fromkeys(opened))
 
@@ -114,13 +114,13 @@ async def store(tx: Sql, payer: str, config: BudgetConfig | None, configured: st
 
 async def wake(tx: Sql, names: Sequence[str]) -> None:
     """These payers may spend again: what waits for that is looked at now."""
-    await tx.execute("wake_parked", payers=list(names), now=tx.now)
+    await tx.execute("wake_paused", payers=list(names), now=tx.now)
     for payer in sorted(names):
         await tx.execute("wake_jobs", lane=BUDGET + payer, now=tx.now)
     tx.wake(Topic.READY)
 
 
-class ParkedLine(NamedTuple):
+class PausedLine(NamedTuple):
     """A line of jobs that a budget has paused, or had."""
 
     lane: str
@@ -129,7 +129,7 @@ class ParkedLine(NamedTuple):
 
 
 Pick = Callable[[dict[str, int]], Awaitable[dict[str, list[Picked]]]]
-PickParked = Callable[[ParkedLine, int], Awaitable[list[Picked]]]
+PickPaused = Callable[[PausedLine, int], Awaitable[list[Picked]]]
 
 
 class Choice(NamedTuple):
@@ -145,75 +145,76 @@ async def choose(
     kinds: Sequence[str],
     crashed: bool,
     pick: Pick,
-    pick_parked: PickParked,
+    pick_paused: PickPaused,
 ) -> Choice:
     """The first in the lines of lanes (and how many of each) whose payers may spend. The others are
-    parked: a claim that has met them once finds those behind them."""
-    lines: dict[str, list[ParkedLine]] = {}
+    paused: a claim that has met them once finds those behind them."""
+    lines: dict[str, list[PausedLine]] = {}
     until: dict[str, float] = {}
     for lane, kind, ready, end in await tx.fetch(
-        "parked_lines", lanes=list(rooms), kinds=list(kinds), now=tx.now
+        "paused_lines", lanes=list(rooms), kinds=list(kinds), now=tx.now
     ):
         if end is not None:
             until[lane] = min(until.get(lane, end), end)
         elif len(lines.setdefault(lane, [])) < LINES_MOST and (crashed or ready % 2):
-            lines[lane].append(ParkedLine(lane, kind, ready))
+            lines[lane].append(PausedLine(lane, kind, ready))
     wanted, found = dict(rooms), dict[str, list[Picked]]()
     for _ in range(ROUNDS):
-        found |= await _pick(tx, wanted, lines, pick, pick_parked)
-        parked = await _park(tx, families, {lane: found.get(lane, []) for lane in wanted})
-        for lane in parked:
-            found[lane] = [one for one in found[lane] if one.lease.seq not in parked[lane].seqs]
-            until[lane] = min(until.get(lane, parked[lane].until), parked[lane].until)
-        wanted = {lane: PARK_MOST for lane in parked if len(found[lane]) < rooms[lane]}
+        found |= await _pick(tx, wanted, lines, pick, pick_paused)
+        paused = await _pause(tx, families, {lane: found.get(lane, []) for lane in wanted})
+        for lane in paused:
+            found[lane] = [one for one in found[lane] if one.lease.seq not in paused[lane].seqs]
+            until[lane] = min(until.get(lane, paused[lane].until), paused[lane].until)
+        wanted = {lane: PAUSE_MOST for lane in paused if len(found[lane]) < rooms[lane]}
         if not wanted:
             break
     picked = {lane: _first(some, rooms[lane], crashed) for lane, some in found.items()}
     soon = {lane: min(end, tx.now + rules.LOOK_SECONDS) for lane, end in until.items()}
-    later = {lane: tx.now if lane in wanted else soon[lane] for lane in soon if not picked.get(lane)}
+    empty = [lane for lane in soon if not picked.get(lane)]
+    later = {lane: tx.now if lane in wanted else soon[lane] for lane in empty}
     return Choice(picked, later)
 
 
 async def _pick(
     tx: Sql,
     wanted: dict[str, int],
-    lines: Mapping[str, list[ParkedLine]],
+    lines: Mapping[str, list[PausedLine]],
     pick: Pick,
-    pick_parked: PickParked,
+    pick_paused: PickPaused,
 ) -> dict[str, list[Picked]]:
     """The first in the lines of lanes and in those of payers who may spend again."""
     found = await pick(wanted)
     for lane, most in wanted.items():
         for line in lines.get(lane, ()):
-            some = await pick_parked(line, most)
+            some = await pick_paused(line, most)
             found[lane] = [*found.get(lane, []), *some]
             if not some:
-                await tx.execute("drop_parked_line", **line._asdict())
+                await tx.execute("drop_paused_line", **line._asdict())
     return found
 
 
 def _first(some: list[Picked], most: int, crashed: bool) -> list[Picked]:
-    """In the order of the line: one with a crash on its record, if there may be one, then others."""
+    """In the order of the line: one with a crash on its record, if there may be one; others."""
     some.sort(key=lambda one: (not one.lease.crashes, one.band, one.turn, one.lease.seq))
     first = [one for one in some if one.lease.crashes][: 1 if crashed else 0]
     return [*first, *(one for one in some if not one.lease.crashes)][: most + len(first)]
 
 
-class _Parked(NamedTuple):
+class _Paused(NamedTuple):
     seqs: set[int]
     until: float
 
 
-async def _park(
+async def _pause(
     tx: Sql, families: Mapping[str, list[LaneState]], picked: Mapping[str, list[Picked]]
-) -> dict[str, _Parked]:
-    """Park the jobs that may not run, by lane."""
+) -> dict[str, _Paused]:
+    """Pause the jobs that may not run, by lane."""
     names = {payer for some in picked.values() for one in some for payer in _payers(one)}
     rows = await tx.fetch("closed_budgets", payers=sorted(names), now=tx.now) if names else []
     closed = {row["payer"]: (row["number"], row["ends"], json.loads(row["lanes"])) for row in rows}
     moved: dict[int, list[int]] = {}
     lines: set[tuple[str, str, int, str]] = set()
-    parked: dict[str, _Parked] = {}
+    paused: dict[str, _Paused] = {}
     for lane, some in picked.items() if closed else ():
         counts = any(one.amounts is not None for one in families[lane])
         own = {one.name for one in families[lane]}
@@ -224,15 +225,15 @@ async def _park(
                     moved.setdefault(number, []).append(one.lease.seq)
                     ready = 2 * number + (2 if one.lease.crashes else 1)
                     lines.add((lane, one.lease.kind, ready, payer))
-                    before = parked.get(lane, _Parked(set(), ends))
+                    before = paused.get(lane, _Paused(set(), ends))
                     before.seqs.add(one.lease.seq)
-                    parked[lane] = before._replace(until=min(before.until, ends))
+                    paused[lane] = before._replace(until=min(before.until, ends))
                     break
     for number, seqs in moved.items():
-        await tx.execute("park_jobs", number=number, seqs=sorted(seqs))
+        await tx.execute("pause_jobs", number=number, seqs=sorted(seqs))
     for lane, kind, ready, payer in sorted(lines):
-        await tx.execute("add_parked_line", lane=lane, kind=kind, ready=ready, payer=payer)
-    return parked
+        await tx.execute("add_paused_line", lane=lane, kind=kind, ready=ready, payer=payer)
+    return paused
 
 
 def _payers(one: Picked) -> list[str]:
@@ -240,11 +241,11 @@ def _payers(one: Picked) -> list[str]:
 
 
 async def reasons(tx: Sql, jobs: Sequence[Row]) -> dict[int, str]:
-    """By seq, why parked ones of these jobs (rows of `job_columns`) are paused."""
+    """By seq, why paused ones of these jobs (rows of `job_columns`) are paused."""
     readies = sorted({job["ready"] for job in jobs if job["ready"] > 2})
     if not readies:
         return {}
-    rows = await tx.fetch("parked_budgets", readies=readies, now=tx.now)
+    rows = await tx.fetch("paused_budgets", readies=readies, now=tx.now)
     names = {(lane, kind, ready): payer for lane, kind, ready, payer in rows}
     states = {state.payer: state for state in await read(tx)} if names else {}
     found = {}

@@ -26,8 +26,8 @@ from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilt
 from penstock.ports.steps import SECRET_BYTES, Recorded, StepRow
 
 if TYPE_CHECKING:
-    from penstock.ports.backlog import Backlog
     from penstock.model.budget import BudgetConfig, BudgetState
+    from penstock.ports.backlog import Backlog
     from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 
 T = TypeVar("T")

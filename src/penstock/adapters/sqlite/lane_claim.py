@@ -28,7 +28,7 @@ def claim_in_lanes(
     budgets: bool,
 ) -> list[Lease]:
     """Lease up to `want.lanes` jobs that their lanes can take now, each with a start time.
-    `budgets`: there are some, or jobs that one has parked."""
+    `budgets`: there are some, or jobs that one has paused."""
     kinds = tuple(want.kinds)
     leases: list[Lease] = []
     crashed = want.crashed
@@ -134,18 +134,18 @@ def _choose(
 ) -> tuple[list[Picked], float]:
     """The first whose payers may spend. And if there is nobody, when to look again."""
     from penstock.adapters.sql import budgets
-    from penstock.adapters.sql.budgets import ParkedLine
+    from penstock.adapters.sql.budgets import PausedLine
 
     name = lanes[0].name
 
     async def first(rooms: dict[str, int]) -> dict[str, list[Picked]]:
         return {lane: _first(tx, lane, kinds, room, crashed) for lane, room in rooms.items()}
 
-    async def parked(line: ParkedLine, most: int) -> list[Picked]:
+    async def paused(line: PausedLine, most: int) -> list[Picked]:
         return pick(tx, line.ready, line.lane, (line.kind,), most)
 
     rooms, families = {name: most}, {name: lanes}
-    found = run(budgets.choose(tx.shared, families, rooms, kinds, crashed, first, parked))
+    found = run(budgets.choose(tx.shared, families, rooms, kinds, crashed, first, paused))
     return found.picked.get(name, []), found.later.get(name, tx.now + LATER_SECONDS)
 
 
@@ -175,7 +175,7 @@ def _look_at(
         "DELETE FROM lines WHERE lane = ? AND kind IN (SELECT value FROM json_each(?))"
         " AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.ready > 0 AND jobs.ready IN (1, 2)"
         " AND jobs.lane = lines.lane AND jobs.kind = lines.kind)"
-        " AND NOT EXISTS (SELECT 1 FROM parked_lines AS p"
+        " AND NOT EXISTS (SELECT 1 FROM paused_lines AS p"
         " WHERE p.lane = lines.lane AND p.kind = lines.kind)",
         (name, json.dumps(list(kinds))),
     )

@@ -15,8 +15,8 @@ coalesce(strpos(j.waits_lane, E'\n') > 0, false), j.seq, j.id, j.kind, j.tenant,
        j.attempts + 1, j.crashes, j.releases, j.token + 1,
        '[' || array_to_string(j.history, ',') || ']', j.trace, 0.0::float8, 0.0::float8
 
--- name: pick_parked
--- The first in a line of jobs that a budget has parked: lane, kind, ready, how many.
+-- name: pick_paused
+-- The first in a line of jobs that a budget has paused: lane, kind, ready, how many.
 SELECT w.band, w.turn, {picked_columns}
 FROM (
     SELECT o.band, o.turn, o.seq FROM penstock.jobs AS o

@@ -20,15 +20,15 @@ CREATE TABLE penstock.budgets (
     configured   text
 );
 
--- parked_lines: jobs that a claim has met while a budget of theirs was reached stand in a line of their
+-- paused_lines: jobs that a claim has met while a budget of theirs was reached stand in a line of their
 -- own, so that others behind them are found: in jobs.ready they have 2 * number of the budget + 1,
 -- or + 2 where they are to run alone. They keep their place: while there is something left to spend,
 -- both lines are one. Written by who has the lane's row locked.
-CREATE TABLE penstock.parked_lines (
+CREATE TABLE penstock.paused_lines (
     lane  text COLLATE "C" NOT NULL,
     kind  text COLLATE "C" NOT NULL,
     ready integer NOT NULL,
     payer text COLLATE "C" NOT NULL,
     PRIMARY KEY (lane, kind, ready)
 );
-CREATE INDEX parked_lines_payer ON penstock.parked_lines (payer);
+CREATE INDEX paused_lines_payer ON penstock.paused_lines (payer);

@@ -6,9 +6,9 @@
 -- Jobs that a claim has met while a budget of theirs was reached stand in lines of their own, so that
 -- others behind them are found. They keep their place: while there is something left to spend, both
 -- lines are one.
---   parked              set of the payers that have such lines
---   parked_in:PAYER     set of lane, kind: where
---   parked_by:LANE,KIND  set of payers: whose
+--   paused              set of the payers that have such lines
+--   paused_in:PAYER     set of lane, kind: where
+--   paused_by:LANE,KIND  set of payers: whose
 
 local WARNED_AT = 0.8
 local LANES_MOST = 64
@@ -19,12 +19,13 @@ local known = {}
 
 local function key(payer) return ns .. 'budget:' .. payer end
 
--- Whether there are any, or jobs that one has parked.
-function budgets.any() return redis.call('EXISTS', ns .. 'budgets', ns .. 'parked') > 0 end
+-- Whether there are any, or jobs that one has paused.
+function budgets.any() return redis.call('EXISTS', ns .. 'budgets', ns .. 'paused') > 0 end
 
 function budgets.payers(tenant, task)
   if (task or '') == '' then return {'tenant:' .. tenant} end
-  return {'tenant:' .. tenant, 'task:' .. tenant .. '/' .. task}
+  local quoted = string.gsub(string.gsub(tenant, '%%', '%%25'), '/', '%%2F')
+  return {'tenant:' .. tenant, 'task:' .. quoted .. '/' .. task}
 end
 
 -- The budget of a payer, read once; nil if there is none.
@@ -104,7 +105,7 @@ function budgets.told(payer) return {payer, redis.call('HGETALL', key(payer))} e
 
 -- This payer may spend again, or nobody asks any more: what waits for that is looked at now.
 function budgets.wake(payer)
-  for _, member in ipairs(redis.call('SMEMBERS', ns .. 'parked_in:' .. payer)) do
+  for _, member in ipairs(redis.call('SMEMBERS', ns .. 'paused_in:' .. payer)) do
     local lane, kind = string.match(member, '^(.-)\n(.*)$')
     lines.join(lane, kind, now)
     lines.look_at(lane, kind, 0)
@@ -113,35 +114,35 @@ function budgets.wake(payer)
   wake('ready')
 end
 
-local function park(one, payer)
+local function pause(one, payer)
   redis.call('ZREM', one.line, one.place)
-  jobs.save(one.row, {parked = payer})
+  jobs.save(one.row, {paused = payer})
   redis.call('ZADD', jobs.line(one.row), 0, one.row.place)
-  redis.call('SADD', ns .. 'parked', payer)
-  redis.call('SADD', ns .. 'parked_in:' .. payer, pair(one.row.lane, one.kind))
-  redis.call('SADD', ns .. 'parked_by:' .. pair(one.row.lane, one.kind), payer)
+  redis.call('SADD', ns .. 'paused', payer)
+  redis.call('SADD', ns .. 'paused_in:' .. payer, pair(one.row.lane, one.kind))
+  redis.call('SADD', ns .. 'paused_by:' .. pair(one.row.lane, one.kind), payer)
 end
 
--- Nobody is parked there any more.
+-- Nobody is paused there any more.
 local function forget(payer, lane, kind)
-  redis.call('SREM', ns .. 'parked_by:' .. pair(lane, kind), payer)
-  redis.call('SREM', ns .. 'parked_in:' .. payer, pair(lane, kind))
-  if redis.call('EXISTS', ns .. 'parked_in:' .. payer) == 0 then
-    redis.call('SREM', ns .. 'parked', payer)
+  redis.call('SREM', ns .. 'paused_by:' .. pair(lane, kind), payer)
+  redis.call('SREM', ns .. 'paused_in:' .. payer, pair(lane, kind))
+  if redis.call('EXISTS', ns .. 'paused_in:' .. payer) == 0 then
+    redis.call('SREM', ns .. 'paused', payer)
   end
 end
 
 budgets.ROUNDS = 4
-budgets.PARK_MOST = 250
+budgets.PAUSE_MOST = 250
 budgets.LINES_MOST = 50
 
--- The lines of jobs that are parked in a lane and may run, and until when the next of the others stays
+-- The lines of jobs that are paused in a lane and may run, and until when the next of the others stays
 -- closed.
-local function parked_lines(name, kinds)
+local function paused_lines(name, kinds)
   local open, until_ = {}, nil
   for _, kind in ipairs(kinds) do
-    for _, payer in ipairs(redis.call('SMEMBERS', ns .. 'parked_by:' .. pair(name, kind))) do
-      local prefix = 'parked:' .. payer .. '\n'
+    for _, payer in ipairs(redis.call('SMEMBERS', ns .. 'paused_by:' .. pair(name, kind))) do
+      local prefix = 'paused:' .. payer .. '\n'
       local lane_kind = pair(name, kind)
       local row = budgets.load(payer)
       if redis.call(
@@ -172,10 +173,10 @@ local function paused_by(one, some, counts)
 end
 
 -- The first in the lines of a lane whose payers may spend, and if there is nobody when to look again.
--- The others are parked: a claim that has met them once finds those behind them. `first` picks.
+-- The others are paused: a claim that has met them once finds those behind them. `first` picks.
 function budgets.choose(some, kinds, most, crashed, counts, first)
   local name, picked = some[1].name, {}
-  local open, until_ = parked_lines(name, kinds)
+  local open, until_ = paused_lines(name, kinds)
   local wanted, left = most, false
   for _ = 1, budgets.ROUNDS do
     picked, left = {}, false
@@ -187,7 +188,7 @@ function budgets.choose(some, kinds, most, crashed, counts, first)
     for _, one in ipairs(picked) do
       local row = paused_by(one, some, counts)
       if row then
-        park(one, row.payer)
+        pause(one, row.payer)
         left, until_ = true, math.min(until_ or row.ends, row.ends)
       else
         kept[#kept + 1] = one
@@ -196,7 +197,7 @@ function budgets.choose(some, kinds, most, crashed, counts, first)
     picked = kept
     left = left and #picked < most
     if not left then break end
-    wanted = budgets.PARK_MOST
+    wanted = budgets.PAUSE_MOST
   end
   table.sort(picked, function(a, b)
     local first_alone, second_alone = jobs.crashed(a.row), jobs.crashed(b.row)

@@ -54,13 +54,13 @@ function jobs.crashed(row) return (tonumber(row.crashes) or 0) > 0 end
 
 -- The line a claimable job stands in.
 function jobs.line(row)
-  local parked = (row.parked or '') ~= '' and 'parked:' .. row.parked .. '\n' or ''
-  return ns .. parked .. (jobs.crashed(row) and 'alone:' or 'line:') .. pair(row.lane, row.kind)
+  local paused = (row.paused or '') ~= '' and 'paused:' .. row.paused .. '\n' or ''
+  return ns .. paused .. (jobs.crashed(row) and 'alone:' or 'line:') .. pair(row.lane, row.kind)
 end
 
 -- It stands in no line of a budget any more.
-function jobs.unpark(row)
-  if (row.parked or '') ~= '' then jobs.save(row, {parked = ''}) end
+function jobs.unpause(row)
+  if (row.paused or '') ~= '' then jobs.save(row, {paused = ''}) end
 end
 
 -- It is queued now; whoever calls this says where: in line, or scheduled.
@@ -117,7 +117,7 @@ end
 -- It stands nowhere, for the moment.
 function jobs.step_aside(row)
   if (row.place or '') ~= '' then redis.call('ZREM', jobs.line(row), row.place) end
-  jobs.unpark(row)
+  jobs.unpause(row)
   jobs.unschedule(row.seq)
 end
 

@@ -74,7 +74,7 @@ local function shorter(lane, row)
   return lane.timeout and (not own or lane.timeout < own) and exact(lane.timeout) or nil
 end
 
--- The first in a lane's lines, or in those of the jobs that a budget has parked: one with a crash on
+-- The first in a lane's lines, or in those of the jobs that a budget has paused: one with a crash on
 -- its record, if there may be one, and others.
 local function first_in(prefix, name, kinds, most, crashed)
   local picked = pick.first(prefix .. 'line:', name, kinds, most)

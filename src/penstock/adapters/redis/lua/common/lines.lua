@@ -62,7 +62,7 @@ end
 function lines.empty(lane, kind)
   local name = pair(lane, kind)
   return redis.call(
-    'EXISTS', ns .. 'line:' .. name, ns .. 'alone:' .. name, ns .. 'parked_by:' .. name) == 0
+    'EXISTS', ns .. 'line:' .. name, ns .. 'alone:' .. name, ns .. 'paused_by:' .. name) == 0
 end
 
 -- Nobody waits in it.
@@ -82,8 +82,8 @@ function lines.told(name)
   local waiting = 0
   for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
     local prefixes = {''}
-    for _, payer in ipairs(redis.call('SMEMBERS', ns .. 'parked_by:' .. pair(name, kind))) do
-      prefixes[#prefixes + 1] = 'parked:' .. payer .. '\n'
+    for _, payer in ipairs(redis.call('SMEMBERS', ns .. 'paused_by:' .. pair(name, kind))) do
+      prefixes[#prefixes + 1] = 'paused:' .. payer .. '\n'
     end
     for _, prefix in ipairs(prefixes) do
       waiting = waiting + redis.call('ZCARD', ns .. prefix .. 'line:' .. pair(name, kind))

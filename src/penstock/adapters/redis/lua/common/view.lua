@@ -20,7 +20,7 @@ function view.jobs(seqs)
     local row = jobs.load(seq)
     if row then
       local flat, ahead = redis.call('HGETALL', jobs.key(seq)), -1
-      if (row.parked or '') ~= '' then payers[row.parked] = true end
+      if (row.paused or '') ~= '' then payers[row.paused] = true end
       local scheduled = redis.call('ZSCORE', ns .. 'scheduled', seq)
       if row.state == 'queued' and not scheduled and row.lane ~= '' and row.lane ~= '?' then
         ahead, names[row.lane] = lines.ahead(row.lane, row.place), true
