@@ -113,14 +113,17 @@ async def test_a_run_that_ends_in_the_middle_is_charged_what_it_has_reserved(
     queue, app = await open_app(ledger, tmp_path, api={}, cheap={})
     begun = asyncio.Event()
 
-    @app.job(KIND, timeout=0.2, max_retries=0)
+    @app.job(KIND)
     async def handler(ctx: JobContext) -> None:
         async with ctx.lanes.permit("cheap", tokens=1000):
             begun.set()
             await asyncio.Event().wait()
 
-    await run_one(app)
-    assert begun.is_set()
+    async with app.running():
+        job = await app.enqueue(KIND)
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+        await app.cancel(job.id)
     assert await by(queue, "lane") == {"cheap": (1, 1000, 0, 0, 500, 0, 1)}
 
 

@@ -89,7 +89,7 @@ async def test_configured_budgets_are_set_when_workers_start(tmp_path: Path) -> 
         file = tmp_path / "penstock.yaml"
         file.write_text(text)
         app = Penstock(f"sqlite:///{tmp_path}/jobs.db", config_file=str(file))
-        app.job("nothing")(lambda: None)
+        app.job("nothing")(lambda ctx: None)
         return app
 
     async def limits(app: Penstock) -> list[tuple[str, int | None, str]]:
