@@ -33,7 +33,7 @@ async def main(folder: str) -> None:
         (after,) = await app.budgets()
 
     assert paused.attempts == 0
-    assert "4,000 of 4,000 tokens spent this day" in paused.waiting_for
+    assert "4,000 of 4,000 tokens spent this day" in str(paused.waiting_for)
     assert before.reached
     assert not after.reached
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,16 @@ group = new_typer()
 PayerArgument = Annotated[
     str, typer.Argument(metavar="PAYER", help="tenant:NAME, or task:TENANT/ID.")
 ]
+
+
+class Per(StrEnum):
+    """Periods of a budget."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    TOTAL = "total"
 
 
 @group.callback(invoke_without_command=True)
@@ -64,7 +75,7 @@ def set_budget(
     payer: PayerArgument,
     cost: float | None = option("MONEY", "Money to spend, in the currency of your prices.", min=0),
     tokens: int | None = option("N", "Tokens to spend.", min=0),
-    per: str = option("PERIOD", "hour, day, week, month, or total.", default="day"),
+    per: Per = typer.Option(Per.DAY, help="When it begins anew; total: never."),
     timezone: str = option("ZONE", "Time zone of the period: Europe/Berlin.", default="UTC"),
     session: Session,
 ) -> None:
@@ -76,7 +87,7 @@ def set_budget(
 
     limits = given(cost=cost, tokens=tokens)
     with session.opened(create=True) as (app, run):
-        state = run(app.set_budget(payer, per=per, timezone=timezone, **limits))
+        state = run(app.set_budget(payer, per=per.value, timezone=timezone, **limits))
     session.show(budget_view(state), f"{printable(payer)}  {_line(state)}")
 
 

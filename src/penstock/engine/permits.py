@@ -327,8 +327,8 @@ class PermitBroker:
             self._look(self._membership.member.now())
 
     async def _reserve(
-        self, turns: Sequence[Turn], answers: Sequence[Permit | Busy]
-    ) -> Sequence[Permit | Busy]:
+        self, turns: Sequence[Turn], answers: list[Permit | Busy]
+    ) -> list[Permit | Busy]:
         """Enter in the ledger what was granted, before anybody has it. What their budget has
         nothing left for goes back."""
         charges = _reservations(turns, answers)

@@ -14,6 +14,7 @@ from penstock.model.section import check_fields, setting
 
 MOST_TOKENS = 10**15
 MOST_COST = 1e9
+Period = Literal["hour", "day", "week", "month", "total"]
 UTC = "UTC"
 FOREVER = 9e15
 """Seconds since 1970: the end of a period that has none."""
@@ -29,7 +30,7 @@ class BudgetConfig:
     cost: float | None = setting(None, least=0, most=MOST_COST)
     """In the currency of your prices."""
     tokens: int | None = setting(None, least=0, most=MOST_TOKENS)
-    per: Literal["hour", "day", "week", "month", "total"] = "day"
+    per: Period = "day"
     """When it begins anew. A week begins on Monday; `total` never does."""
     timezone: str = UTC
     """The time zone whose days, weeks and months these are: `Europe/Berlin`."""

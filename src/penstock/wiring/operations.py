@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.ticker import PeriodicKind
     from penstock.forecast.forecast import Forecast
     from penstock.forecast.forecaster import ForecastOptions
-    from penstock.model.budget import BudgetConfig, BudgetState
+    from penstock.model.budget import BudgetConfig, BudgetState, Period
     from penstock.ports.ledger import UsageBy, UsageSum
 
 
@@ -98,7 +98,7 @@ class Operations:
         *,
         cost: float | None = None,
         tokens: int | None = None,
-        per: Literal["hour", "day", "week", "month", "total"] = "day",
+        per: Period = "day",
         timezone: str = "UTC",
     ) -> BudgetState:
         """Give a payer (`tenant:NAME`, or `task:TENANT/ID`) a budget, or another one. What is spent

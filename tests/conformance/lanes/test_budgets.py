@@ -53,6 +53,10 @@ async def claimed(member: Member, ids: Sequence[str]) -> list[Lease]:
     return leases
 
 
+async def reason(queue: JobQueue, job_id: str) -> str:
+    return str((await get(queue, job_id)).waiting_for)
+
+
 async def opened(ledger: Ledger) -> tuple[JobQueue, Member]:
     await a_day_ahead()
     queue = await open_lanes(ledger, api=COUNTS)
@@ -72,7 +76,7 @@ async def test_jobs_are_paused_with_a_reason_and_go_on_when_it_is_raised(ledger:
     await end(member, *map(up, ended))
     job = await get(queue, first[3])
     assert (job.state, job.attempts, job.releases) == (JobState.QUEUED, 0, 0)
-    assert "budget tenant:anna: 100 of 100 tokens spent this day; resumes" in job.waiting_for
+    assert "budget tenant:anna: 100 of 100 tokens spent this day; resumes" in str(job.waiting_for)
     assert await queue.work_left([KIND])
 
     late = await add_jobs(queue, 2)
@@ -129,12 +133,12 @@ async def test_a_task_and_its_tenant_both_bind(ledger: Ledger) -> None:
     trip, own = await add_jobs(queue, 2, log="trip"), await add_jobs(queue, 2)
     found = await claimed(member, own)
     assert await claim_lanes(member) == []
-    assert "task:anna/trip: 50 of 50 tokens spent in all" in (await get(queue, trip[0])).waiting_for
+    assert "task:anna/trip: 50 of 50 tokens spent in all" in await reason(queue, trip[0])
 
     await spend(queue, 50)
     await queue.set_budget("task:anna/trip", None)
     assert await claim_lanes(member) == []
-    assert "tenant:anna" in (await get(queue, trip[0])).waiting_for
+    assert "tenant:anna" in await reason(queue, trip[0])
     await queue.set_budget(TENANT, BudgetConfig(tokens=1000))
     found += await claimed(member, trip)
     await end(member, *map(up, found))

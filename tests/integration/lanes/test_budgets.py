@@ -41,7 +41,7 @@ async def test_a_request_in_a_job_waits_for_its_budget_and_spends_no_attempt(
 
             async def paused() -> bool:
                 job = await app.get(jobs[2].id)
-                return "budget tenant:anna: 120 of 100 tokens" in job.waiting_for
+                return "budget tenant:anna: 120 of 100 tokens" in str(job.waiting_for)
 
             await until(paused, "the job to be paused")
             job = await app.get(jobs[2].id)

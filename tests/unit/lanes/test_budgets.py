@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import ValidationError
 from penstock.lanes import budgets
-from penstock.model.budget import BudgetConfig, check_payer, payers
+from penstock.model.budget import FOREVER, BudgetConfig, Period, check_payer, payers
 
 NOW = datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp()
 PERIODS = st.sampled_from(["hour", "day", "week", "month", "total"])
@@ -76,14 +76,17 @@ def test_what_is_spent_stays_spent_when_it_is_raised() -> None:
     budgets.change(state, BudgetConfig(cost=1.0, tokens=101), NOW)
     assert (state.tokens, state.closed(NOW)) == (100, False)
     budgets.change(state, BudgetConfig(tokens=10, per="total"), NOW)
-    assert (state.tokens, state.ends, state.closed(NOW)) == (100, budgets.FOREVER, True)
+    assert (state.tokens, state.ends, state.closed(NOW)) == (100, FOREVER, True)
     assert "100 of 10 tokens spent in all; resumes when it is raised" in budgets.why(state)
+
+
+PAYERS: dict[str, Period] = {"tenant:a": "hour", "task:a/1": "total"}
 
 
 def test_of_two_budgets_the_one_that_lasts_longest_is_told() -> None:
     states = {
         payer: budgets.fresh(payer, BudgetConfig(tokens=0, per=per), NOW)
-        for payer, per in (("tenant:a", "hour"), ("task:a/1", "total"))
+        for payer, per in PAYERS.items()
     }
     found = budgets.first_closed(states, payers("a", "1"), NOW)
     assert found is states["task:a/1"]

@@ -29,25 +29,24 @@ async def store(
     while True:
         flat = await connections.command("HGETALL", f"{connections.address.tag}:budget:{payer}")
         ask: dict[str, Any] = {"payer": payer}
-        if flat:
-            state = state_of(payer, flat)
-            ask["ends"] = _text(state.ends)
+        known = state_of(payer, flat) if flat else None
+        before = {} if known is None else _fields(known)
+        if known is not None:
+            ask["ends"] = _text(known.ends)
         if config is not None:
-            before = _fields(state) if flat else {}
-            if flat:
+            state = rules.fresh(payer, config, now) if known is None else known
+            if known is not None:
                 rules.change(state, config, now)
-            else:
-                state = rules.fresh(payer, config, now)
             state.configured = configured or state.configured
             # What is spent meanwhile is not to be overwritten.
             after = _fields(state)
             ask["fields"] = {name: after[name] for name in after if after[name] != before.get(name)}
             if not ask["fields"]:
                 return True
-        elif not flat:
+        elif known is None:
             return False
         if await connections.call("budget", ask):
-            return bool(flat)
+            return known is not None
 
 
 async def begin_anew(connections: Connections, payer: str, flat: Any, now: float) -> None:
