@@ -114,9 +114,9 @@ async def store(tx: Sql, payer: str, config: BudgetConfig | None, configured: st
 
 async def wake(tx: Sql, names: Sequence[str]) -> None:
     """These payers may spend again: what waits for that is looked at now."""
-    await tx.execute("wake_paused", payers=list(names), now=tx.now)
-    for payer in sorted(names):
+    for payer in sorted(names):  # jobs first, as who claims locks them
         await tx.execute("wake_jobs", lane=BUDGET + payer, now=tx.now)
+    await tx.execute("wake_paused", payers=list(names), now=tx.now)
     tx.wake(Topic.READY)
 
 
