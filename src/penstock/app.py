@@ -26,7 +26,7 @@ from penstock.engine.enqueuer import EnqueueOptions, Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.retry import Backoff
-from penstock.engine.waiters import JobWaiters, LogWaiters
+from penstock.engine.waiters import JobWaiters, LogWaiters, check_timeout
 from penstock.errors import (
     ConfigError,
     JobCancelled,
@@ -375,14 +375,12 @@ class Penstock(Operations):
     ) -> None:
         self._opened -= 1
         if self._opened == 0:
-            await self._waiters.close()
-            await self._log_waiters.close()
-            if self._feeds is not None:
-                await self._feeds.close()
-            if self._events is not None:
-                await self._events.close()
-            if self._step_results is not None:
-                await self._step_results.close()
+            # Each is closed whatever becomes of the others: the last to be named is the first.
+            for part in (self._step_results, self._events, self._feeds):
+                if part is not None:
+                    self._to_close.push_async_callback(part.close)
+            self._to_close.push_async_callback(self._log_waiters.close)
+            self._to_close.push_async_callback(self._waiters.close)
             await self._to_close.aclose()
 
     def lifespan(
@@ -618,6 +616,7 @@ class Penstock(Operations):
         """Wait until no job is queued (including scheduled ones) or running: of the kinds
         registered here, or of any kind if there are none. Raises WaitTimeout after `timeout`
         seconds."""
+        check_timeout(timeout)
         listener = self.queue.listen(Topic.FINISHED)
         try:
             async with asyncio.timeout(timeout):

@@ -23,7 +23,6 @@ from penstock.adapters.sql import takeover
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sql.upkeep import Upkeep
 from penstock.adapters.sqlite import lanes as lane_store
-from penstock.adapters.sqlite import takeover as member_takeover
 from penstock.adapters.sqlite.database import WriterThread
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.adapters.sqlite.renewal import Renewal
@@ -247,11 +246,11 @@ def _records_not_read() -> AbstractContextManager[None]:
 
 
 def _leaves_with_its_jobs() -> AbstractContextManager[None]:
-    def end(tx: Any, number: int, *_: Any) -> list[Any]:
-        tx.execute("DELETE FROM processes WHERE number = ?", (number,))
+    async def end(rows: Any, number: int, *_: Any) -> list[Any]:
+        await rows.tx.execute("DELETE FROM processes WHERE number = :number", number=number)
         return []
 
-    return replaced((member_takeover, "end_membership", end))
+    return replaced((takeover, "end_membership", end))
 
 
 def _wakeups_not_heard() -> AbstractContextManager[None]:

@@ -30,6 +30,8 @@ logger = logging.getLogger("penstock")
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
 NAME_LIMIT = 512
+LONGEST_DELAY = 1e10
+"""Seconds: some three centuries. Times later than that are none that a date can be shown of."""
 ALIKE = 0.8
 """How like another a kind must be to be taken for a slip of the pen."""
 
@@ -226,8 +228,9 @@ def _start(delay: float | None, run_at: When | None, now: float) -> float | None
     if delay is not None and run_at is not None:
         raise ValidationError("give either delay or run_at, not both")
     if delay is not None:
-        if not 0 <= delay < float("inf"):
-            raise ValidationError(f"delay must be 0 or more seconds, not {delay!r}")
+        is_number = isinstance(delay, int | float) and not isinstance(delay, bool)
+        if not is_number or not 0 <= delay < LONGEST_DELAY:
+            raise ValidationError(f"delay is a number of seconds, 0 or more, not {delay!r:.60}")
         return now + delay
     return None if run_at is None else absolute("run_at", run_at)
 

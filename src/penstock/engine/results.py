@@ -51,7 +51,16 @@ def _typed(kind: str, returns: Any) -> Read:
         import pydantic
 
         if parse is None:
-            parse = pydantic.TypeAdapter(returns).validate_json
+            try:
+                parse = pydantic.TypeAdapter(returns).validate_json
+            except pydantic.errors.PydanticUserError:
+                log.warning(
+                    "%s: results cannot be read as the type that its handler returns (%s), so they "
+                    "are given as JSON",
+                    kind,
+                    returns,
+                )
+                parse = json.loads
         try:
             return parse(json.dumps(result))
         except pydantic.ValidationError as error:

@@ -13,6 +13,7 @@ from penstock.errors import (
     QueueError,
     QueueUnavailable,
     QueueUnusable,
+    ValidationError,
     WaitTimeout,
 )
 from penstock.model.job import Job
@@ -51,13 +52,13 @@ class Waiters(Generic[Key, Found]):
         """What the look finds for the first of `keys`, and others that it finds with it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[dict[Key, Found]] = loop.create_future()
+        if self._listener is None:
+            self._listener = self._queue.listen(Topic.FINISHED)
+            self._loop = asyncio.create_task(self._run(self._listener), name="penstock-waiters")
         for key in keys:
             self._waiting.setdefault(key, set()).add(future)
         if len(keys) > 1:
             self._of_several.add(future)
-        if self._listener is None:
-            self._listener = self._queue.listen(Topic.FINISHED)
-            self._loop = asyncio.create_task(self._run(self._listener), name="penstock-waiters")
         self._listener.ring()  # it may be finished already
         # Not asyncio.timeout: when thousands are woken at once, what it does for each is seen.
         timer = None if timeout is None else loop.call_later(timeout, _expire, future)
@@ -115,6 +116,15 @@ class Waiters(Generic[Key, Found]):
                 future.set_result(answer)
 
 
+def check_timeout(timeout: Any) -> None:
+    """Refuse what is no time to wait for."""
+    if timeout is not None and (not isinstance(timeout, int | float) or timeout != timeout):
+        raise ValidationError(
+            f"timeout is a number of seconds, or None to wait for as long as it takes, not "
+            f"{timeout!r:.60}"
+        )
+
+
 def _expire(future: asyncio.Future[Any]) -> None:
     if not future.done():
         future.set_exception(TimeoutError())
@@ -128,6 +138,7 @@ class JobWaiters(Waiters[str, Job | None]):
 
     async def job(self, job_id: str, timeout: float | None) -> Job:
         """The job once it is finished."""
+        check_timeout(timeout)
         try:
             job = await self.wait(job_id, timeout)
         except TimeoutError:

@@ -40,24 +40,27 @@ class Forecast:
     """When the backlog is done, as things stand: with these processes, lanes, and durations."""
 
     at: float
-    """When it was made, on the queue's clock."""
+    """When it was made, in seconds since 1970, on the queue's clock."""
     jobs: int
-    """Queued and running."""
+    """Queued and running jobs."""
     stays: int
     """Of them those that are not done, whatever time passes."""
     done_at: float | None
     """When the last of the others is done. None: none of them ever is."""
     margin_seconds: float
+    """It may be so much sooner or later."""
     tokens: int
+    """What the jobs use, as far as they say so."""
     cost: float | None
+    """Money, in the currency of the lanes. None: no job says what it costs."""
     workers: int
-    """In all processes that it counts with."""
+    """Workers in all processes that it counts with."""
     lines: Sequence[ForecastLine]
-    """The one that is done last is the first, after those that never are."""
+    """By kind and lane: those that are never done, then the one that is done last."""
     unknown_kinds: Sequence[str] = ()
     """Kinds of which no run is known: a second each is assumed."""
     bounds: bool = False
-    """What jobs reserve is told, not what they use: too little is known of that."""
+    """Tokens and cost are what jobs reserve, because too little is known of what they use."""
 
     @property
     def binding(self) -> ForecastLine | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from penstock import runtime
@@ -68,6 +68,18 @@ class RequestOwner(Protocol):
     def overdue(self) -> PenstockError:
         """The exception to raise when no time is left."""
         ...
+
+
+class _Request(NamedTuple):
+    """A request, however often it is made."""
+
+    method: str
+    url: str
+    lane: str | None
+    max_bytes: int
+    patience: float | None
+    options: dict[str, Any]
+    bill: Bill | None
 
 
 class JobHttp:
@@ -135,53 +147,35 @@ class JobHttp:
         and the receipt only refers to that. `amount` is what it uses at most of what its
         lane counts; what it has used is read from `usage` in the answer, where it is JSON."""
         method, bill = method.upper(), Bill.of(amount, _model(options))
+        request = _Request(method, url, lane, max_bytes, patience, options, bill)
         if not record or self._receipts is None:
-            return self._request(method, url, lane, max_bytes, patience, options, bill)
-        name = lane or self._run.lane or host_lane(_host(url))
-        asked = request_of(method, url, name, options)
+            return self._request(request)
+        asked = request_of(method, url, self._lane_of(url, lane), options)
         if isinstance(record, str):
-            asking = self._request(method, url, lane, max_bytes, patience, options, bill)
-            return _referred(self.receipt(replace(asked, kept=record)), asking)
-        receipt = self.receipt(asked)
-        return self._recorded(receipt, method, url, lane, max_bytes, patience, options, bill)
+            return _referred(self.receipt(replace(asked, kept=record)), self._request(request))
+        return self._recorded(self.receipt(asked), request)
 
     def receipt(self, asked: ReceiptRequest) -> Receipt:
         """That of one call; where there is no job, none."""
         return NoReceipt() if self._receipts is None else self._receipts().begin(asked)
 
-    async def _recorded(
-        self,
-        receipt: Receipt,
-        method: str,
-        url: str,
-        lane: str | None,
-        max_bytes: int,
-        patience: float | None,
-        options: dict[str, Any],
-        bill: Bill | None,
-    ) -> httpx2.Response:
-        known = await receipt.found()
-        if known is None:
-            response = await self._request(method, url, lane, max_bytes, patience, options, bill)
-            if response.is_success:
-                await receipt.keep(answer_of(response, url, options))
-            return response
-        return response_of(known, method, url)
+    def _lane_of(self, url: str, lane: str | None) -> str:
+        return lane or self._run.lane or host_lane(_host(url))
 
-    async def _request(
-        self,
-        method: str,
-        url: str,
-        lane: str | None,
-        max_bytes: int,
-        patience: float | None,
-        options: dict[str, Any],
-        bill: Bill | None,
-    ) -> httpx2.Response:
-        tries = READ_TRIES if method in ("GET", "HEAD") else 1
+    async def _recorded(self, receipt: Receipt, request: _Request) -> httpx2.Response:
+        known = await receipt.found()
+        if known is not None:
+            return response_of(known, request.method, request.url)
+        response = await self._request(request)
+        if response.is_success:
+            await receipt.keep(answer_of(response, request.url, request.options))
+        return response
+
+    async def _request(self, request: _Request) -> httpx2.Response:
+        tries = READ_TRIES if request.method in ("GET", "HEAD") else 1
         for attempt in range(1, tries + 1):
             try:
-                return await self._follow(method, url, lane, max_bytes, patience, options, bill)
+                return await self._follow(request)
             except Unavailable as error:
                 brief = error.status in (None, *BRIEF) and not isinstance(error, RateLimited)
                 pause = READ_PAUSE * attempt
@@ -207,7 +201,7 @@ class JobHttp:
         and redirects are not followed. Raises Unavailable if the stream breaks off, or is silent
         for `silence` seconds once it has started. A `Bill` as `amount` is told by the caller what
         it has used."""
-        name = lane or self._run.lane or host_lane(_host(url))
+        name = self._lane_of(url, lane)
         bill = Bill.of(amount)
         if bill is None and self._lanes.counts(name):
             bill = Bill()
@@ -220,17 +214,9 @@ class JobHttp:
             async with aclosing(body_parts(response, url, max_bytes, silence)) as parts:
                 yield parts
 
-    async def _follow(
-        self,
-        method: str,
-        url: str,
-        lane: str | None,
-        limit: int,
-        patience: float | None,
-        options: dict[str, Any],
-        bill: Bill | None,
-    ) -> httpx2.Response:
+    async def _follow(self, request: _Request) -> httpx2.Response:
         """Follow redirects, each hop with a permit in the lane of its host."""
+        method, url, lane, limit, patience, options, bill = request
         first_host = _host(url)
         lane = lane or self._run.lane or None
         for _ in range(HOPS):

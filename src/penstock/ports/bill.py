@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from penstock.model.amounts import MICRO, MOST, NOTHING, Amounts, AmountValue
-from penstock.ports.receipts import Usage, usage_of
+from penstock.ports.receipts import Usage, usage_in, usage_of
 
 WHOLE_BYTES = 65_536
 """A larger answer is not read as a whole, only what it says under `usage`."""
-USAGE_BYTES = 4096
 
 
 class Bill:
@@ -71,17 +69,14 @@ class Bill:
 
     def read(self, body: bytes) -> None:
         """As an answer in JSON says under `usage`, if it does."""
-        place = body.rfind(b'"usage"')
-        if place < 0:
+        if len(body) > WHOLE_BYTES:  # vectors, by the thousand: whoever asked reads them, once
+            self.told(usage_in(body))
             return
         try:
-            if len(body) <= WHOLE_BYTES:
-                answer = json.loads(body)
-            else:  # vectors, by the thousand: whoever asked for them reads them, once
-                answer = {"usage": _value_at(body[place : place + USAGE_BYTES])}
-            self.told(usage_of(answer))
+            answer = json.loads(body) if b'"usage"' in body else None
         except (ValueError, RecursionError):
             return  # no JSON, and so it says nothing: what is reserved stands
+        self.told(usage_of(answer))
         model = answer.get("model") if isinstance(answer, dict) else None
         if not self.model and isinstance(model, str):
             self.model = model
@@ -95,10 +90,3 @@ class Bill:
             reserved = self.amount or NOTHING
             self.cost = math.ceil(usage.price * MICRO)
             self.spent = reserved._replace(cost=self.cost)
-
-
-def _value_at(body: bytes) -> Any:
-    """The value of the key that a piece of JSON begins with. ValueError if there is none."""
-    _, colon, rest = body.decode(errors="replace").partition(":")
-    value, _ = json.JSONDecoder().raw_decode(rest.lstrip()) if colon else (None, 0)
-    return value

@@ -277,7 +277,7 @@ class ReferenceModel:
         self._commits += 1
         before = dict(self._lanes)
         taken: list[SlotRow] = []
-        for change in changes:
+        for change in sorted(changes, key=lambda one: isinstance(one, MemberGone)):  # at its end
             match change:
                 case JobRow():
                     self._job(change)

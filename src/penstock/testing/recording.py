@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.adapters.member import Joining
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.model.job import Job
 from penstock.ports.lanes import Returned
-from penstock.ports.queue import Exchange, Inbox, Lease, NewJobs, Progress, Settlement, Want
+from penstock.ports.queue import Exchange, Lease, NewJobs, Progress, Settlement, Want
 from penstock.testing.loop import current
 from penstock.testing.machine import Machine, SimulatedQueue
 from penstock.testing.model import ReferenceModel
@@ -24,26 +25,19 @@ class RecordingQueue(SimulatedQueue):
         self.model.accept(jobs)
         return jobs
 
-    async def join(
-        self,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None = None,
-    ) -> RecordingMember:
-        member = RecordingMember(self, kinds, max_workers, lease_seconds, inbox)
-        member.model = self.model
-        await member.join()
-        self.model.join(member.id)
-        return member
+    def new_member(self, joining: Joining) -> RecordingMember:
+        return RecordingMember(self, joining)
 
 
 class RecordingMember(SqliteMember):
-    model: ReferenceModel
+    def __init__(self, queue: RecordingQueue, joining: Joining) -> None:
+        super().__init__(queue, joining)
+        self.model = queue.model
+        self._marks: dict[int, Lease] = {}
 
     async def join(self) -> None:
         await super().join()
-        self._marks: dict[int, Lease] = {}
+        self.model.join(self.id)
 
     async def exchange(
         self,

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from penstock.adapters.member import Joining
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.adapters.sqlite.lanes import free_slots
@@ -24,7 +25,6 @@ from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (
     Exchange,
-    Inbox,
     Lease,
     Progress,
     Ref,
@@ -137,18 +137,8 @@ class ServerQueue(RecordingQueue):
         self.clock.sample(sent, self._machine.server_time())
         return answer
 
-    async def join(
-        self,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None = None,
-    ) -> ServerMember:
-        member = ServerMember(self, kinds, max_workers, lease_seconds, None)
-        member.model = self.model
-        await member.join()
-        self.model.join(member.id)
-        return member
+    def new_member(self, joining: Joining) -> ServerMember:
+        return ServerMember(self, joining._replace(inbox=None))
 
 
 class ServerMember(RecordingMember):
@@ -157,12 +147,12 @@ class ServerMember(RecordingMember):
 
     _queue: ServerQueue
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, queue: ServerQueue, joining: Joining) -> None:
+        super().__init__(queue, joining)
         self._leases: set[Ref] = set()
         self._permits: set[int] = set()
         self._doubt = False
-        self._made = self._queue.network.connections
+        self._made = queue.network.connections
         self._lock = asyncio.Lock()
 
     async def exchange(

@@ -19,12 +19,12 @@ from typing import (
     overload,
 )
 
+from penstock.engine.context import JobContext
 from penstock.engine.enqueuer import EnqueueOptions
 from penstock.errors import ValidationError
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
-    from penstock.engine.context import JobContext
     from penstock.engine.handlers import Handler
     from penstock.wiring.job_ref import JobRef
 
@@ -134,6 +134,10 @@ class JobHandle(Generic[P, R]):
         parent = options.pop("parent", None)
         if parent is None and options.pop("detached", False):
             raise ValidationError("only a child can be detached: give parent=ctx too")
+        if parent is not None and not isinstance(parent, JobContext):
+            raise ValidationError(
+                f"parent is the context of a running job (its ctx), not {parent!r:.60}"
+            )
         if parent is not None and "job_id" in options:
             raise ValidationError("the id of a child follows from its parent: leave job_id out")
         return parent, options

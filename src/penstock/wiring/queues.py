@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypedDict
 
+from penstock.adapters.queue import QueueOptions
 from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
-from penstock.model.lane import LaneConfig
 from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
-
-
-class _Common(TypedDict):
-    """Options common to all queues."""
-
-    ageing_seconds: float
-    retention_seconds: float
-    usage_retention_seconds: float
-    lane_config: Callable[[str], LaneConfig]
-    weights: Mapping[str, float]
 
 
 def choose_queue(
     url: str, settings: EngineConfig, lanes: LaneRegistry, weights: Mapping[str, float]
 ) -> JobQueue:
     """The queue that `url` names. ConfigError where there is no such kind."""
-    common = _Common(
+    common = QueueOptions(
         ageing_seconds=settings.ageing_seconds,
         retention_seconds=settings.retention_seconds,
         usage_retention_seconds=settings.usage_retention_seconds,

@@ -91,6 +91,19 @@ async def test_refusals_and_jobs_found_leave_the_transaction_as_it_was(
     assert set(await app.queue.get([first.id, old.id])) == {first.id, old.id}
 
 
+async def test_a_refusal_begins_no_transaction_that_keeps_others_from_writing(
+    tmp_path: Path,
+) -> None:
+    """As Python's sqlite3 begins one by itself."""
+    async with Penstock(f"sqlite:///{tmp_path}/jobs.db") as app:
+        await app.enqueue("old", key="one")
+        with closing(sqlite3.connect(tmp_path / "jobs.db")) as conn:
+            with pytest.raises(KeyConflict):
+                await app.enqueue("old", {"n": 2}, key="one", conn=conn)
+            assert not conn.in_transaction
+            await app.enqueue("new")
+
+
 async def test_connection_is_used_in_the_thread_that_waits(postgres: str, tmp_path: Path) -> None:
     """As code without an event loop does."""
 

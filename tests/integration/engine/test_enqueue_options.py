@@ -136,6 +136,21 @@ async def test_impossible_bounds_of_a_job_are_refused(farm: Farm, wrong: dict[st
         assert await app.jobs() == []
 
 
+@pytest.mark.parametrize(
+    "wrong", ["5", timedelta(seconds=5), True, -1, float("nan"), 1e300], ids=str
+)
+async def test_a_delay_or_a_time_to_wait_that_is_none_is_refused(farm: Farm, wrong: Any) -> None:
+    async with farm.bare() as app:
+        with pytest.raises(ValidationError, match="delay is a number of seconds, 0 or more, not"):
+            await app.enqueue("add", delay=wrong)
+        assert await app.jobs() == []
+        if isinstance(wrong, str | timedelta):
+            job = await app.enqueue("add")
+            for wait in (app.wait(job.id, wrong), app.result(job.id, wrong), app.drain(wrong)):
+                with pytest.raises(ValidationError, match="timeout is a number of seconds, or"):
+                    await wait
+
+
 async def test_deadline_that_has_passed_is_refused(farm: Farm) -> None:
     app = farm.bare()
     refused: list[str] = []

@@ -154,6 +154,7 @@ async def test_arguments_that_do_not_fit_are_refused_before_anything_is_stored(
             (lambda: anything.enqueue("a", width="wide"), "width: Input should be a valid integer"),
             (lambda: anything.with_options(key="a").enqueue_many([{"url": "a"}]), "keys="),
             (lambda: anything.with_options(detached=True).enqueue("a"), "give parent=ctx"),
+            (lambda: anything.with_options(parent=app).enqueue("a"), "context of a running job"),
         ]
         for refused, words in refusals:
             with pytest.raises(ValidationError, match=words):
@@ -238,7 +239,16 @@ def unannotated(ctx):  # type: ignore[no-untyped-def]
 def anything(ctx: JobContext) -> Any: ...
 
 
-@pytest.mark.parametrize("function", [unresolved, unannotated, anything])
+class Address(str):
+    """A text that pydantic cannot make."""
+
+    __slots__ = ()
+
+
+def address(ctx: JobContext) -> Address: ...
+
+
+@pytest.mark.parametrize("function", [unresolved, unannotated, anything, address])
 def test_a_result_of_no_known_type_is_given_as_it_is_stored(function: Callable[..., Any]) -> None:
     assert reader("kind", function)({"width": 1}) == {"width": 1}
 

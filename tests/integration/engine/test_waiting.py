@@ -9,7 +9,7 @@ import pytest
 
 from penstock import JobState, Penstock
 from penstock.engine import waiters
-from penstock.errors import JobNotFound, WaitTimeout
+from penstock.errors import JobNotFound, QueueError, WaitTimeout
 from penstock.types import Change
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
@@ -220,3 +220,18 @@ async def test_drain_returns_when_another_process_has_done_the_last_job(
         async with asyncio.timeout(SOON):
             await draining
         assert (await app.get(job.id)).state is JobState.COMPLETED
+
+
+async def test_queue_is_closed_though_those_who_wait_cannot_be_told(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = farm.bare()
+
+    async def close() -> None:
+        raise RuntimeError("as nobody expects")
+
+    with pytest.raises(RuntimeError):
+        async with app:
+            monkeypatch.setattr(app._waiters, "close", close)
+    with pytest.raises(QueueError, match="not open"):
+        await app.queue.counts()

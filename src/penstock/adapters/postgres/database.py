@@ -45,6 +45,8 @@ FIRST_OWN_TYPE = 16384
 """Types below this number are PostgreSQL's own, and the same in every database."""
 TRIES = 5
 """How often a transaction that got in another's way is tried."""
+CLOSE_SECONDS = 5.0
+"""Whoever uses a connection of a pool that is closed has so long to give it back."""
 
 _BEGIN = """
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
@@ -226,7 +228,9 @@ class Pool:
         self._database = database
         self._purpose = purpose
         self._free = CountingSemaphore(size)
+        self._size = size
         self._idle: list[tuple[Connection, float]] = []
+        self._used: set[Connection] = set()
         self.made = 0
         """Connections it has made so far: each may be to a server that knows less than the last."""
         self._abandoned: set[asyncio.Task[None]] = set()
@@ -238,19 +242,34 @@ class Pool:
         return self._free.waiting
 
     async def close(self) -> None:
+        """End its connections. Those in use may be given back first; but none is left open, also
+        if this is cancelled."""
+        if self._closed:
+            return
         self._closed = True
-        idle, self._idle = self._idle, []
-        for connection, _ in idle:
-            await close(connection)
-        await asyncio.gather(*self._abandoned)
+        idle = [connection for connection, _ in self._idle]
+        self._idle.clear()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                for connection in idle:
+                    await close(connection)
+                for _ in range(self._size):
+                    await self._free.acquire()
+                await asyncio.gather(*self._abandoned)
+        except TimeoutError:
+            log.debug("connections are ended while they are in use")
+        finally:
+            for connection in (*idle, *self._used):
+                connection.terminate()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection for a while. What goes wrong with it becomes a QueueError."""
+        self._check_open()
         async with self._free:
-            if self._closed:
-                raise QueueError("the queue is not open; use it inside `async with app:`")
+            self._check_open()
             connection = await self._take()
+            self._used.add(connection)
             try:
                 yield connection
             except TROUBLE as error:
@@ -268,7 +287,13 @@ class Pool:
             except BaseException:  # the program ends, or nobody finished what was begun
                 connection.terminate()
                 raise
+            finally:
+                self._used.discard(connection)
             await self._give_back(connection)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueueError("the queue is not open; use it inside `async with app:`")
 
     async def write(
         self,
@@ -336,8 +361,14 @@ class Pool:
             except TROUBLE as error:
                 log.debug("a connection went dead while it was idle: %s", error)
                 self._drop(connection)
+            except BaseException:  # cancelled: it is in nobody's hands yet
+                connection.terminate()
+                raise
         connection = await self._database.connect(self._purpose)
         self.made += 1
+        if self._closed:  # it took longer than the pool waited
+            connection.terminate()
+            self._check_open()
         return connection
 
     async def _give_back(self, connection: Connection) -> None:

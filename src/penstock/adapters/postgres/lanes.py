@@ -93,7 +93,6 @@ async def lock(tx: Transaction, names: Iterable[str]) -> States:
 
 
 async def lock_held(tx: Transaction, holder: int) -> None:
-    """Lock the lanes in which a member has slots, before anything else that is its."""
     rows = await tx.fetch("SELECT DISTINCT lane FROM penstock.slots WHERE holder = $1", holder)
     await lock(tx, [lane for (lane,) in rows])
 
@@ -188,6 +187,12 @@ class PostgresLanes:
 
     async def take_slots(self, holder: int, slots: Sequence[tuple[str, int]]) -> None:
         await take_slots(self.tx, holder, slots)
+
+    async def lock_held(self, holder: int) -> None:
+        await lock_held(self.tx, holder)
+
+    async def free_slots(self, holder: int) -> None:
+        await free_slots(self.tx, holder)
 
     async def wake_waiting(self, lane: str) -> None:
         await wake_waiting(self.tx, {lane: 1})

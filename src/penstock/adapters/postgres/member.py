@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 
-from penstock.adapters.life_file import started_jobs
-from penstock.adapters.postgres import takeover
+from penstock.adapters.member import Joining
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Connection, Pool, Transaction
 from penstock.adapters.postgres.lanes import PostgresLanes, free_slots, unserved
@@ -17,6 +16,7 @@ from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
 from penstock.adapters.postgres.settle import (
+    IS_MEMBER,
     columns,
     is_plain,
     note_progress,
@@ -27,7 +27,6 @@ from penstock.adapters.postgres.settle import (
 from penstock.adapters.sql import changes, permits
 from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sql.member import SqlMember
-from penstock.adapters.sql.takeover import STOPPED, sweep_files
 from penstock.lanes.permit import still_ours, to_nobody
 from penstock.lanes.verdict import lane_of
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
@@ -90,10 +89,8 @@ class PostgresMember(SqlMember):
 
     transactions = True
 
-    def __init__(
-        self, queue: PostgresQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
-    ) -> None:
-        super().__init__(queue, kinds, max_workers, lease_seconds)
+    def __init__(self, queue: PostgresQueue, joining: Joining) -> None:
+        super().__init__(queue, joining)
         self._queue = queue
         self._database = queue.database
         self._trips = Pool(queue.database, "work", 1)
@@ -178,7 +175,7 @@ class PostgresMember(SqlMember):
     ) -> tuple[list[Settlement], frozenset[Ref], list[tuple[str, str]]]:
         """Who was refused, who was spared, and the lines that slots were freed for."""
         spared: frozenset[Ref] = frozenset()
-        if not await tx.fetchval(takeover.IS_MEMBER, self._number, self.id):
+        if not await tx.fetchval(IS_MEMBER, self._number, self.id):
             return await refused(tx, self._number, self.id, settlements), spared, []
         names = {lane_of(s) for s in settlements} | {one.permit.lane for one in returned}
         names.discard("")
@@ -298,17 +295,8 @@ class PostgresMember(SqlMember):
         locked until its end: nobody takes it over in between."""
         return row if await self._record_one(connection, False, (*lease.ref, *row)) else None
 
-    async def leave(self) -> None:
-        async def end(tx: Transaction) -> None:
-            # What is still held was never started, or its outcome could not be stored.
-            started = started_jobs(self._life.path)
-            await takeover.end_membership(tx, self._number, self.id, started, STOPPED)
-
-        try:
-            await self._queue.write(end)
-        finally:
-            await asyncio.to_thread(self._renewal.close)
-            await self._trips.close()
-            await self._effects.close()
-            self._life.close()
-        sweep_files(self._queue.folder, await self._queue.life_names())
+    async def _close(self) -> None:
+        async with AsyncExitStack() as closing:  # each of them, whatever becomes of the others
+            closing.push_async_callback(self._effects.close)
+            closing.push_async_callback(self._trips.close)
+            await super()._close()

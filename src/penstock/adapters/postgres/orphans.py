@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
-from penstock.adapters.postgres.takeover import IS_MEMBER
+from penstock.adapters.postgres.settle import IS_MEMBER
 from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.adapters.sql.stop import cancel_requeued

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import schema, takeover
+from penstock.adapters.member import Joining
+from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -41,13 +40,13 @@ from penstock.adapters.postgres.feed import FeedReader
 from penstock.adapters.postgres.lanes import PostgresLanes, configured
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.wakeups import Wakeups
+from penstock.adapters.queue import QueueOptions
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.errors import QueueError, QueueUnavailable
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, FeedEntry, Inbox, NewJob, NewJobs, Topic
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, FeedEntry, NewJob, NewJobs, Topic
 
 if TYPE_CHECKING:
     from penstock.adapters.postgres.caller import CallersTransaction
@@ -69,15 +68,10 @@ class PostgresQueue(SqlQueue):
         self,
         url: str,
         *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
         poll_only: bool = False,
-        usage_retention_seconds: float = 90 * 86400.0,
+        **options: Unpack[QueueOptions],
     ) -> None:
-        common = (ageing_seconds, retention_seconds, weights, lane_config)
-        super().__init__(*common, usage_retention_seconds)
+        super().__init__(**options)
         self.database = Database(parse(url), poll_only=poll_only)
         self.url = self.database.address.shown
         self.wakeups = Wakeups(self.database)
@@ -98,8 +92,10 @@ class PostgresQueue(SqlQueue):
         pool, self._pool = self._pool, None
         if pool is not None:
             self._feed.close()
-            await self.wakeups.close()
-            await pool.close()
+            try:
+                await self.wakeups.close()
+            finally:
+                await pool.close()
 
     async def exists(self) -> bool:
         return await schema.exists(self.database)
@@ -152,13 +148,6 @@ class PostgresQueue(SqlQueue):
         if not self.database.poll_only:
             await connection.execute(self.database.sql("SELECT penstock.ring($1)"), [topic.value])
         self.wakeups.changed([topic])
-
-    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
-        """Each in a transaction of its own."""
-        for member in dead:
-            await self.write(partial(takeover.dead, folder=self.folder, seen=member))
-        for member in lapsed:
-            await self.write(partial(takeover.lapsed, folder=self.folder, seen=member))
 
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
         await place(own(tx), jobs, self.weights)
@@ -237,18 +226,11 @@ class PostgresQueue(SqlQueue):
     async def forget_feed(self) -> None:
         """The entries of the feed are those of the logs, and go with them."""
 
-    async def join(
-        self,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None = None,
-    ) -> PostgresMember:
-        """Nothing is handed over unasked: `inbox` stays empty."""
+    def new_member(self, joining: Joining) -> PostgresMember:
+        """Nothing is handed over unasked: its inbox stays empty."""
         self.pool()
-        member = PostgresMember(self, kinds, max_workers, lease_seconds)
-        await member.join()
-        return member
+        return PostgresMember(self, joining)
 
     def listen(self, topic: Topic) -> Listener:
+        self.pool()  # nobody would end what is begun after the end
         return self.wakeups.listen(topic)

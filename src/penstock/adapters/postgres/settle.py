@@ -22,6 +22,8 @@ from penstock.model.job_log import LOG_LIMIT
 from penstock.ports.queue import Outcome, Progress, Ref, Settlement, Topic
 from penstock.text.normalize import storable
 
+IS_MEMBER = "SELECT EXISTS (SELECT 1 FROM penstock.processes WHERE number = $1 AND id = $2)"
+"""Whether a number is that of this membership: its id is what nobody else ever has."""
 _ENDED_BADLY = (Outcome.RETRY, Outcome.FAILED)
 _GIVEN_BACK = (Outcome.RELEASED, Outcome.HANDED_BACK)
 

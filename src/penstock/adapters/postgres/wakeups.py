@@ -75,6 +75,8 @@ class Wakeups(Listeners):
                 log.debug("the connection for wake-ups was lost")
             except (QueueError, *TROUBLE) as error:
                 log.debug("no wake-ups for now: %s", error)
+            except Exception:  # whatever it is, a process that hears nothing would only poll
+                log.exception("the wake-ups broke off in a way they should not")
             finally:
                 if connection is not None:
                     connection.terminate()

@@ -139,7 +139,7 @@ class Connections:
             self._blocking = blocking.from_url(
                 address.url, retry=Retry(never, 0), socket_timeout=ANSWER_SECONDS, **options
             )
-            self.make()
+            self._factory.make_connection()
         except (TypeError, ValueError) as error:
             raise ConfigError(
                 f"the queue's URL has a part that is not understood: {error}"
@@ -159,6 +159,8 @@ class Connections:
         return self._places.waiting
 
     def make(self) -> RedisConnection:
+        """A connection that is not connected yet; none after the end, which nobody would close."""
+        self._check_open()
         connection: RedisConnection = self._factory.make_connection()
         return connection
 
@@ -174,16 +176,22 @@ class Connections:
         if self._closed:
             return
         self._closed = True
-        async with self._trip_lock:
-            await self._trips.close()
-        while self._free:
-            await self._free.pop().close()
+        try:
+            async with self._trip_lock:
+                await self._trips.close()
+        finally:
+            while self._free:
+                await self._free.pop().close()
 
     async def trip(self, name: str, ask: dict[str, Any], *blobs: str) -> Any:
         """Run a script on the dispatcher's own connection."""
         self._check_open()
         async with self._trip_lock:
-            return await self._run(self._trips, name, ask, blobs)
+            try:
+                return await self._run(self._trips, name, ask, blobs)
+            finally:
+                if self._closed:  # by one that did not wait for the end of this
+                    await self._trips.close()
 
     async def call(self, name: str, ask: dict[str, Any], *blobs: str) -> Any:
         """Run a script on a shared connection."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.lease_watch import LeaseWatch
-from penstock.adapters.life_file import Started, open_life_file, started_jobs
-from penstock.adapters.member import QueueMember
+from penstock.adapters.life_file import open_life_file
+from penstock.adapters.member import Joining, QueueMember
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.redis import lanes, rows, steps, takeover
 from penstock.adapters.redis.connections import BlockingChannel
@@ -47,10 +47,8 @@ _random = random.Random()  # noqa: S311 (jitter, not a secret)
 class RedisMember(QueueMember):
     """See `penstock.ports.queue.Member`."""
 
-    def __init__(
-        self, queue: RedisQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
-    ) -> None:
-        super().__init__(kinds, max_workers, lease_seconds)
+    def __init__(self, queue: RedisQueue, joining: Joining) -> None:
+        super().__init__(joining)
         self._queue = queue
         self._connections = queue.connections
         self._renewing = BlockingChannel(queue.connections)
@@ -70,7 +68,6 @@ class RedisMember(QueueMember):
         self._unheard: list[Returned] = []
         """Permits that may have been granted with an answer that did not come. They are given
         back with the next request."""
-        self._started: Started | None = None
         self._aged_at = self._retained_at = float("-inf")
         self._clock = ClockWatch()
         self._watch = LeaseWatch()
@@ -289,10 +286,7 @@ class RedisMember(QueueMember):
             await self._connections.call("age", {**ask, "kind": kind})
 
     async def leave(self) -> None:
-        # What is still held was never started, or its outcome could not be stored. Read once: the
-        # file is gone when this has to be tried again.
-        if self._life.path.exists():
-            self._started = started_jobs(self._life.path)
+        self._still_started()
         try:
             me, life = self._number, self._life.name
             await takeover.end(self._connections, me, life, self._started, STOPPED)

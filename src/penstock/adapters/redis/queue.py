@@ -6,14 +6,17 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock import runtime
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
+from penstock.adapters.member import Joining
+from penstock.adapters.queue import BaseQueue, QueueOptions
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.redis import address, budgets, feed, figures, lanes, ledger, rows, steps
 from penstock.adapters.redis.connections import Connections
@@ -37,16 +40,14 @@ from penstock.lanes.state import LaneState, own_limits
 from penstock.model.budget import BudgetConfig, BudgetState
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState
-from penstock.model.lane import LaneConfig, LaneLimits
+from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     CASCADE_SECONDS,
     FeedEntry,
-    Inbox,
     JobFilter,
-    Member,
     NewJobs,
     Stopped,
     Topic,
@@ -69,7 +70,7 @@ CHUNK = 200
 """Jobs read or changed in one trip, so that nobody else waits long for the server."""
 
 
-class RedisQueue:
+class RedisQueue(BaseQueue):
     """See `penstock.ports.queue.JobQueue`. As durable as the server is configured to be.
 
     `allow_volatile`: use a server that may forget (no append-only file, or evicts keys).
@@ -82,21 +83,13 @@ class RedisQueue:
         *,
         allow_volatile: bool = False,
         wait_aof: bool = False,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
-        usage_retention_seconds: float = 90 * 86400.0,
+        **options: Unpack[QueueOptions],
     ) -> None:
+        super().__init__(**options)
         self._address = address.parse(url)
         self.url = f"{self._address.shown}?namespace={self._address.namespace}"
-        self.ageing_seconds = ageing_seconds
-        self.weights = dict(weights or {})
-        self.lane_config = lane_config
         self._allow_volatile = allow_volatile
         self._wait_aof = wait_aof
-        self._retention_seconds = retention_seconds
-        self._usage_retention_seconds = usage_retention_seconds
         self.connections = Connections(self._address)
         self._wakeups = Wakeups(self.connections)
         self._synced = Synced(self.connections)
@@ -126,9 +119,10 @@ class RedisQueue:
             raise
 
     async def close(self) -> None:
-        await self._wakeups.close()
-        await self._synced.close()
-        await self.connections.close()
+        async with AsyncExitStack() as closing:  # each of them, whatever becomes of the others
+            closing.push_async_callback(self.connections.close)
+            closing.push_async_callback(self._synced.close)
+            closing.push_async_callback(self._wakeups.close)
 
     async def exists(self) -> bool:
         connections = Connections(self._address)
@@ -430,17 +424,9 @@ class RedisQueue:
     async def feed_end(self, tenant: str) -> str:
         return await feed.end(self.connections, tenant)
 
-    async def join(
-        self,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None = None,
-    ) -> Member:
-        """Nothing is handed over unasked: `inbox` stays empty."""
-        member = RedisMember(self, kinds, max_workers, lease_seconds)
-        await member.join()
-        return member
+    def new_member(self, joining: Joining) -> RedisMember:
+        """Nothing is handed over unasked: its inbox stays empty."""
+        return RedisMember(self, joining)
 
     def listen(self, topic: Topic) -> Listener:
         return self._wakeups.listen(topic)
@@ -457,10 +443,10 @@ class RedisQueue:
 
     async def retain(self) -> None:
         """Delete completed and cancelled jobs that are past the retention, and spent logs."""
-        ask = {"retention_seconds": self._retention_seconds}
+        ask = {"retention_seconds": self.retention_seconds}
         while await self.connections.call("retain", ask):
             pass
-        await ledger.forget(self.connections, self.now() - self._usage_retention_seconds)
+        await ledger.forget(self.connections, self.now() - self.usage_retention_seconds)
         await self._free_lost_slots()
         skip = 0
         while skip >= 0:

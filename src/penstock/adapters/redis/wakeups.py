@@ -40,13 +40,14 @@ class Wakeups(Listeners):
 
     async def open(self) -> None:
         """Returns once the subscription stands."""
-        connection = await self._subscribe()
-        self._hearing = asyncio.create_task(self._hear(connection), name="penstock-wakeups")
+        self._first = await self._subscribe()
+        self._hearing = asyncio.create_task(self._hear(self._first), name="penstock-wakeups")
 
     async def close(self) -> None:
         if self._hearing is not None:
             await end_tasks([self._hearing])
             self._hearing = None
+            await self._first.disconnect(nowait=True)  # a task that never began has not done it
 
     async def _subscribe(self) -> RedisConnection:
         connection = self._connections.make()

@@ -61,6 +61,14 @@ class LaneRows(Protocol):
         """Store slots (lane, ref) of a holder."""
         ...
 
+    async def lock_held(self, holder: int) -> None:
+        """Lock the lanes in which a member has slots, before anything else that is its."""
+        ...
+
+    async def free_slots(self, holder: int) -> None:
+        """Give back all slots of a holder and wake who waits."""
+        ...
+
     async def wake_waiting(self, lane: str) -> None:
         """A slot of the lane is free: let a line that waits for it be looked at again."""
         ...

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from penstock import runtime
 from penstock.adapters.life_file import open_life_file
-from penstock.adapters.member import QueueMember
-from penstock.adapters.sql import lanes
+from penstock.adapters.member import Joining, QueueMember
+from penstock.adapters.sql import lanes, takeover
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
-from penstock.adapters.sql.takeover import boot_id
+from penstock.adapters.sql.takeover import STOPPED, boot_id, sweep_files
 from penstock.adapters.sql.upkeep import Upkeep
 from penstock.lanes.breaker import SUSPICION_SECONDS
 from penstock.ports.queue import Lease
@@ -23,16 +23,18 @@ class Renews(Protocol):
 
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool: ...
 
+    def close(self) -> None:
+        """May block for a moment."""
+        ...
+
 
 class SqlMember(QueueMember):
     """The common part of `penstock.ports.queue.Member`."""
 
     _renewal: Renews
 
-    def __init__(
-        self, queue: SqlQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
-    ) -> None:
-        super().__init__(kinds, max_workers, lease_seconds)
+    def __init__(self, queue: SqlQueue, joining: Joining) -> None:
+        super().__init__(joining)
         self._shared = queue
 
     async def _enter(self) -> int:
@@ -69,6 +71,25 @@ class SqlMember(QueueMember):
         # Slots may have been freed while nobody handled these kinds.
         await tx.execute("wake_kinds", kinds=self._kinds)
         return int(number)
+
+    async def leave(self) -> None:
+        self._still_started()
+        try:
+            await self._shared.change(self._end)
+        finally:
+            try:
+                await self._close()
+            finally:
+                self._life.close()
+        sweep_files(self._shared.folder, await self._shared.life_names())
+
+    async def _end(self, tx: Sql) -> None:
+        rows = self._shared.lane_rows(tx)
+        await takeover.end_membership(rows, self._number, self.id, self._started, STOPPED)
+
+    async def _close(self) -> None:
+        """Close what it talks to the queue by."""
+        await runtime.in_thread(self._renewal.close)
 
     async def probes(self) -> list[tuple[str, str]]:
         due = {"now": self.now(), "suspicion": SUSPICION_SECONDS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock import runtime
 from penstock.adapters.lease_watch import MemberLook
-from penstock.adapters.sql import lanes, selection, stop
+from penstock.adapters.queue import BaseQueue
+from penstock.adapters.sql import lanes, selection, stop, takeover
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, jobs_in, kind_counts, read_jobs
 from penstock.adapters.sql.lanes import LaneRows
 from penstock.model.change import Change
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig, LaneLimits
+from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
@@ -31,27 +32,14 @@ if TYPE_CHECKING:
     from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 
 T = TypeVar("T")
+EndOfMember = Callable[[LaneRows, Path, MemberLook], Awaitable[None]]
 
 
-class SqlQueue(ABC):
+class SqlQueue(BaseQueue):
     """The common part of `penstock.ports.queue.JobQueue`."""
 
     folder: Path
     """Where the processes of this machine keep their life files."""
-
-    def __init__(
-        self,
-        ageing_seconds: float,
-        retention_seconds: float,
-        weights: Mapping[str, float] | None,
-        lane_config: Callable[[str], LaneConfig],
-        usage_retention_seconds: float,
-    ) -> None:
-        self.ageing_seconds = ageing_seconds
-        self.retention_seconds = retention_seconds
-        self.weights = dict(weights or {})
-        self.lane_config = lane_config
-        self.usage_retention_seconds = usage_retention_seconds
 
     @abstractmethod
     async def look(self, operation: Callable[[Sql], Awaitable[T]], *, long: bool = False) -> T:
@@ -67,11 +55,6 @@ class SqlQueue(ABC):
         """The lanes, as a transaction or snapshot sees them."""
 
     @abstractmethod
-    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
-        """End memberships whose process is dead, and those that have lapsed unless they were
-        renewed since."""
-
-    @abstractmethod
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
         """Put jobs at the end of their lines."""
 
@@ -81,6 +64,16 @@ class SqlQueue(ABC):
     @abstractmethod
     async def forget_feed(self) -> None:
         """Delete entries of the feed that are past their time."""
+
+    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
+        """End memberships whose process is dead, and those that have lapsed unless they were
+        renewed since; each in a transaction of its own."""
+        for end, members in ((takeover.dead, dead), (takeover.lapsed, lapsed)):
+            for member in members:
+                await self.change(partial(self._end, end, member))
+
+    async def _end(self, end: EndOfMember, member: MemberLook, tx: Sql) -> None:
+        await end(self.lane_rows(tx), self.folder, member)
 
     async def rows(self, statement: str, /, **values: Any) -> list[Row]:
         """The rows of one statement that only reads."""

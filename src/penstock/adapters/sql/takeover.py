@@ -1,4 +1,4 @@
-"""Decides what becomes of the jobs of a dead or expired process, and stores it."""
+"""Ends memberships of dead and expired processes: what becomes of their jobs, and stores it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.adapters.lease_watch import MemberLook
-from penstock.adapters.life_file import SUFFIX, Started, print_of, proven_dead
+from penstock.adapters.life_file import SUFFIX, Started, print_of, proven_dead, started_jobs
 from penstock.adapters.sql import changes
 from penstock.adapters.sql.dialect import Sql
+from penstock.adapters.sql.lanes import LaneRows
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.model.job import DEFAULT_MAX_RETRIES, HISTORY_LIMIT
@@ -121,6 +122,54 @@ async def take_back_jobs(
     await changes.append(tx, [entry for entry in told if entry is not None])
     tx.wake(Topic.READY)
     tx.wake(Topic.FINISHED)
+    return jobs
+
+
+async def lapsed(rows: LaneRows, folder: Path, seen: MemberLook) -> None:
+    """End a membership that was not renewed in time (its process is frozen or far away), if it has
+    not been since, and unless somebody else is at it."""
+    row = await rows.tx.one(
+        "SELECT id, host, pid FROM penstock.processes"
+        " WHERE number = :number AND life = :life AND heartbeat_at = :renewed"
+        " FOR UPDATE SKIP LOCKED",
+        **seen._asdict(),
+    )
+    if row is not None:
+        started = started_jobs(folder / seen.life)
+        jobs = await end_membership(rows, seen.number, row["id"], started, LAPSED)
+        tell(row["host"], row["pid"], LAPSED, jobs)
+
+
+async def dead(rows: LaneRows, folder: Path, seen: MemberLook) -> None:
+    """End a membership if its process is provably dead."""
+    path = folder / seen.life
+    with proven_dead(path) as is_dead:
+        row = await rows.tx.one(
+            "SELECT id, boot, host, pid FROM penstock.processes"
+            " WHERE number = :number AND life = :life FOR UPDATE",
+            **seen._asdict(),
+        )
+        if is_dead and row is not None:
+            # After a power loss the file may not say what it said.
+            started = started_jobs(path) if row["boot"] == boot_id() else None
+            jobs = await end_membership(rows, seen.number, row["id"], started, DIED)
+            tell(row["host"], row["pid"], DIED, jobs)
+
+
+async def end_membership(
+    rows: LaneRows, number: int, member: str, started: Started | None, why: str
+) -> list[tuple[str, str]]:
+    """Queue or bury all that the member holds, and forget it; see `take_back_jobs`.
+
+    Its row goes first: whoever would claim under it, or renew it, waits for the outcome. Where
+    there is none with this id, the number is another's by now, or nobody's.
+    """
+    mine = "DELETE FROM penstock.processes WHERE number = :number AND id = :id"
+    if not await rows.tx.execute(mine, number=number, id=member):
+        return []
+    await rows.lock_held(number)
+    jobs = await take_back_jobs(rows.tx, number, member, started, why)
+    await rows.free_slots(number)
     return jobs
 
 

@@ -73,8 +73,10 @@ async def store_in(
     lane_config: Callable[[str], LaneConfig],
 ) -> StoredForCaller:
     """Store the batch in the transaction of `conn`, or in one that is begun on it where Python's
-    sqlite3 would begin one by itself. A refusal leaves the transaction as it was."""
+    sqlite3 would begin one by itself. A refusal leaves it as it was, also without a transaction:
+    nobody would end that, and others could not write."""
     run = await _runner(conn)
+    begun = False
 
     def store(connection: sqlite3.Connection) -> StoredForCaller:
         with _as_it_comes(connection), _savepoint(connection):
@@ -86,10 +88,17 @@ async def store_in(
             new = tx.execute("SELECT id FROM jobs WHERE seq > ? LIMIT 1", (last,)).fetchone()
             return StoredForCaller(jobs, new and new[0], tx.topics)
 
+    def lock(connection: sqlite3.Connection) -> sqlite3.OperationalError | None:
+        nonlocal begun
+        without = not connection.in_transaction
+        busy = _lock(connection)
+        begun = without and busy is None
+        return busy
+
     try:
         await run(lambda connection: _check(connection, path))
         end = runtime.monotonic() + database.BUSY_SECONDS
-        while (busy := await run(_lock)) is not None:
+        while (busy := await run(lock)) is not None:
             if busy.sqlite_errorname == "SQLITE_BUSY_SNAPSHOT":
                 raise ConfigError(
                     f"the transaction of conn= has read {path} before somebody else wrote to it, "
@@ -99,7 +108,11 @@ async def store_in(
                 raise busy
             await asyncio.sleep(PAUSE)
         return await run(store)
-    except sqlite3.Error as error:
+    except BaseException as error:
+        if begun:
+            await run(lambda connection: connection.rollback())
+        if not isinstance(error, sqlite3.Error):
+            raise
         if isinstance(error, sqlite3.ProgrammingError):  # closed, or of another thread
             raise ConfigError(f"conn= cannot be used here: {error}") from error
         raise database.explain(error, path) from error

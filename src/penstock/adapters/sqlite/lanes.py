@@ -173,6 +173,12 @@ class SqliteLanes:
         if slots:
             take_slots(own(self.tx), holder, slots)
 
+    async def lock_held(self, holder: int) -> None:
+        """Whoever writes has locked the whole file."""
+
+    async def free_slots(self, holder: int) -> None:
+        free_slots(own(self.tx), holder)
+
     async def wake_waiting(self, lane: str) -> None:
         wake_waiting(own(self.tx), lane, 1)
         announce(own(self.tx))

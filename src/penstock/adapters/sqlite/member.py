@@ -6,21 +6,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.adapters.life_file import started_jobs
+from penstock.adapters.member import Joining
+from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.member import SqlMember
-from penstock.adapters.sql.takeover import STOPPED, sweep_files
-from penstock.adapters.sqlite import lanes, takeover
+from penstock.adapters.sqlite import lanes
 from penstock.adapters.sqlite.claim import claim, claim_new
 from penstock.adapters.sqlite.direct_handover import WaitingClaim
 from penstock.adapters.sqlite.lane_settle import give_back
 from penstock.adapters.sqlite.lanes import SqliteLanes
 from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
-from penstock.adapters.sqlite.transaction import Transaction, run, sql
+from penstock.adapters.sqlite.transaction import Transaction, own, run, sql
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (
     Exchange,
-    Inbox,
     Lease,
     Progress,
     Settlement,
@@ -37,17 +36,9 @@ if TYPE_CHECKING:
 class SqliteMember(SqlMember):
     """See `penstock.ports.queue.Member`."""
 
-    def __init__(
-        self,
-        queue: SqliteQueue,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None,
-    ) -> None:
-        super().__init__(queue, kinds, max_workers, lease_seconds)
+    def __init__(self, queue: SqliteQueue, joining: Joining) -> None:
+        super().__init__(queue, joining)
         self._queue = queue
-        self._inbox = inbox
 
     async def join(self) -> None:
         await super().join()
@@ -129,18 +120,6 @@ class SqliteMember(SqlMember):
         soft = all(row.result is None for _, row in writes)
         return self._queue.submit(store, soft=soft)
 
-    async def leave(self) -> None:
-        def end(tx: Transaction) -> None:
-            tx.standing.pop(self.id, None)
-            if not self._is_member(tx):
-                return
-            # What is still held was never started, or its outcome could not be stored.
-            started = started_jobs(self._life.path)
-            takeover.end_membership(tx, self._number, self.id, started, STOPPED)
-
-        try:
-            await self._queue.write(end)
-        finally:
-            self._renewal.close()
-            self._life.close()
-            sweep_files(self._queue.folder, await self._queue.life_names())
+    async def _end(self, tx: Sql) -> None:
+        own(tx).standing.pop(self.id, None)
+        await super()._end(tx)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock import runtime
-from penstock.adapters.lease_watch import MemberLook
+from penstock.adapters.member import Joining
+from penstock.adapters.queue import QueueOptions
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
-from penstock.adapters.sqlite import feed, takeover
+from penstock.adapters.sqlite import feed
 from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.fairness import place
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.lanes import SqliteLanes, configure
 from penstock.adapters.sqlite.member import SqliteMember
-from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, own
+from penstock.adapters.sqlite.transaction import SqliteSql, own
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig
-from penstock.ports.queue import FeedEntry, Inbox, NewJobs
+from penstock.ports.queue import FeedEntry, NewJobs
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.caller import CallersJobs
@@ -36,15 +36,10 @@ class SqliteQueue(SqliteFile, SqlQueue):
         url: str,
         *,
         durable: bool = True,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
-        usage_retention_seconds: float = 90 * 86400.0,
+        **options: Unpack[QueueOptions],
     ) -> None:
         SqliteFile.__init__(self, url, durable=durable)
-        common = (ageing_seconds, retention_seconds, weights, lane_config)
-        SqlQueue.__init__(self, *common, usage_retention_seconds)
+        SqlQueue.__init__(self, **options)
         self._shared = SqliteDatabase(self)
         self._callers: CallersJobs | None = None
 
@@ -53,15 +48,6 @@ class SqliteQueue(SqliteFile, SqlQueue):
 
     async def change(self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False) -> T:
         return await self._shared.write(operation, soft=soft)
-
-    async def take_over(self, dead: Sequence[MemberLook], lapsed: Sequence[MemberLook]) -> None:
-        def end(tx: Transaction) -> None:
-            for member in dead:
-                takeover.dead(tx, self.folder, member)
-            for member in lapsed:
-                takeover.lapsed(tx, self.folder, member)
-
-        await self.write(end)
 
     async def place(self, tx: Sql, jobs: Sequence[Placed]) -> None:
         place(own(tx), jobs, self.weights)
@@ -107,13 +93,5 @@ class SqliteQueue(SqliteFile, SqlQueue):
         while await self.write(feed.forget):
             pass
 
-    async def join(
-        self,
-        kinds: Sequence[str],
-        max_workers: int,
-        lease_seconds: float,
-        inbox: Inbox | None = None,
-    ) -> SqliteMember:
-        member = SqliteMember(self, kinds, max_workers, lease_seconds, inbox)
-        await member.join()
-        return member
+    def new_member(self, joining: Joining) -> SqliteMember:
+        return SqliteMember(self, joining)
