@@ -18,19 +18,19 @@ async def main(folder: str) -> None:
         ctx.lanes.used(input_tokens=700, output_tokens=100)  # less than was reserved
 
     async with app.running(max_workers=1):
-        await app.set_budget("tenant:acme", tokens=4000, per="day")
+        await app.budgets.set("tenant:acme", tokens=4000, per="day")
         acme = await app.enqueue_many("summarise", [{"page": n} for n in range(8)], tenant="acme")
         bolt = await app.enqueue_many("summarise", [{"page": n} for n in range(3)], tenant="bolt")
         for job in [*acme[:5], *bolt]:  # 5 times 800 tokens are 4000
             await app.wait(job.id, timeout=60)
         paused = await app.get(acme[-1].id)
         print(f"{paused.state.value}, {paused.attempts} attempts, waiting for {paused.waiting_for}")
-        (before,) = await app.budgets()
-        await app.set_budget("tenant:acme", tokens=10_000, per="day")
+        (before,) = await app.budgets.list()
+        await app.budgets.set("tenant:acme", tokens=10_000, per="day")
         for job in acme:
             await app.wait(job.id, timeout=60)
         await app.drain(timeout=60)
-        (after,) = await app.budgets()
+        (after,) = await app.budgets.list()
 
     assert paused.attempts == 0
     assert "4,000 of 4,000 tokens spent this day" in str(paused.waiting_for)

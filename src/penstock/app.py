@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from penstock.engine.step_results import StepResults
     from penstock.engine.tools import AppTool, ToolOptions
     from penstock.model.amounts import AmountValue
-    from penstock.model.budget import BudgetConfig
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
+    from penstock.wiring.budgets import Budgets
     from penstock.wiring.keys import ApiKeys
     from penstock.wiring.services import AppServices, Service
     from penstock.wiring.sync import SyncPenstock
@@ -171,8 +171,11 @@ class Penstock(Operations):
         return answers
 
     @property
-    def configured_budgets(self) -> Mapping[str, BudgetConfig]:
-        return self._settings.engine.budgets
+    def budgets(self) -> Budgets:
+        """What tenants and tasks may spend."""
+        from penstock.wiring.budgets import Budgets  # few apps have any
+
+        return Budgets(self.queue, self._settings.engine.budgets)
 
     @property
     def keys(self) -> ApiKeys:
@@ -661,7 +664,8 @@ class Penstock(Operations):
         """Run jobs in this process while the block lasts, then stop gracefully."""
         async with self:
             await self.apply_lanes()
-            await self.apply_budgets()
+            if self._settings.engine.budgets:
+                await self.budgets.apply()
             orchestrator = self.orchestrator(kinds=kinds, max_workers=max_workers)
             await orchestrator.start()
             try:

@@ -65,7 +65,7 @@ def list_budgets(*, session: Session) -> None:
     from penstock.wire.budgets import budget_view
 
     with session.opened() as (app, run):
-        found = run(app.budgets())
+        found = run(app.budgets.list())
     session.show_list(found, _print_budgets, "no budgets", line=budget_view)
 
 
@@ -87,7 +87,7 @@ def set_budget(
 
     limits = given(cost=cost, tokens=tokens)
     with session.opened(create=True) as (app, run):
-        state = run(app.set_budget(payer, per=per.value, timezone=timezone, **limits))
+        state = run(app.budgets.set(payer, per=per.value, timezone=timezone, **limits))
     session.show(budget_view(state), f"{printable(payer)}  {_line(state)}")
 
 
@@ -98,7 +98,7 @@ def remove_budget(*, payer: PayerArgument, session: Session) -> None:
 
     with session.opened() as (app, run):
         try:
-            run(app.remove_budget(payer))
+            run(app.budgets.remove(payer))
         except BudgetNotFound:
             raise NotFound(
                 f"{printable(payer)} has no budget; `penstock budgets` lists them"

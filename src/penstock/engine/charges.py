@@ -18,8 +18,8 @@ from penstock.model.amounts import MOST, NOTHING, Amounts
 from penstock.model.budget import BudgetState
 from penstock.model.prices import PriceTable, price_at
 from penstock.ports.bill import Bill
-from penstock.ports.ledger import Charge, Charged, Payer
-from penstock.ports.queue import JobQueue, Lease, Settlement
+from penstock.ports.ledger import Charge, Payer
+from penstock.ports.queue import Exchange, JobQueue, Lease, Outcome, Settlement
 from penstock.text.normalize import storable
 
 log = logging.getLogger("penstock")
@@ -58,14 +58,11 @@ class Charges:
         name of the charge, and the budget that is spent. While the queue cannot be reached they are
         made all the same: it is told with the next trip."""
         try:
-            charged = await self._queue.charge(charges, soft=True)
+            return await enter(charges, self._queue, self._settler, soft=True)
         except QueueError:
             for one in charges:
                 self._settler.charge(one)
             return {}
-        self._settler.budgets = charged.budgets
-        tell_of(charged)
-        return charged.refused
 
     def ended(
         self, name: str, payer: Payer, lane: str, at: float, bill: Bill, *, reserved: bool
@@ -89,13 +86,32 @@ class Charges:
         self._settler.charge(charge._replace(reserved=False, void=True))
 
 
-def tell_of(charged: Charged) -> None:
-    """Log of budgets that are spent, or nearly so."""
+async def enter(
+    charges: Sequence[Charge], queue: JobQueue, settler: Settler, *, soft: bool = False
+) -> Mapping[str, BudgetState]:
+    """Enter charges, and log of budgets that are spent, or nearly so. Reservations that were
+    refused, by name, and the budget that is spent."""
+    charged = await queue.charge(charges, soft=soft)
+    settler.budgets = charged.budgets
     for state in charged.told:
         if state.reached:
             log.warning("%s: what would spend is paused", why(state))
         else:
             log.warning("budget %s: %s (%.0f %%)", state.payer, spent_of(state), 100 * state.share)
+    return charged.refused
+
+
+async def start_all(
+    exchange: Exchange, queue: JobQueue, prices: PriceTable, settler: Settler
+) -> Exchange:
+    """Reserve what runs may use, but for the jobs whose budget others have spent since they were
+    claimed: these go back."""
+    refused = await Charges(queue, prices, settler).reserve(started(exchange.leases, prices))
+    for lease in exchange.leases:
+        if start_name(lease) in refused:
+            settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
+    leases = [lease for lease in exchange.leases if start_name(lease) not in refused]
+    return exchange._replace(leases=leases)
 
 
 def charge_of(

@@ -28,15 +28,7 @@ from penstock.engine.settler import Load, Settler
 from penstock.errors import QueueError
 from penstock.model.job import JobState
 from penstock.model.settings import EngineConfig
-from penstock.ports.queue import (
-    NO_LANE,
-    Exchange,
-    JobQueue,
-    Lease,
-    Outcome,
-    Settlement,
-    Want,
-)
+from penstock.ports.queue import NO_LANE, Exchange, JobQueue, Lease, Settlement, Want
 
 GATHER_SECONDS = 0.005
 """While the workers have jobs at hand, outcomes wait this long for company."""
@@ -135,11 +127,9 @@ class Dispatcher(Service):
         begun = runtime.monotonic()
         try:
             if load.charges:  # before the runs that have used it are over
-                from penstock.engine.charges import tell_of  # few jobs spend anything
+                from penstock.engine.charges import enter  # few jobs spend anything
 
-                charged = await self.queue.charge(load.charges)
-                self.settler.budgets = charged.budgets
-                tell_of(charged)
+                await enter(load.charges, self.queue, self.settler)
             exchange = await self.membership.member.exchange(
                 [settlement for settlement, _ in load.settlements],
                 load.progress,
@@ -153,23 +143,10 @@ class Dispatcher(Service):
         self.health.trips += 1
         self.health.trip_seconds += runtime.monotonic() - begun
         if any(lease.reserved for lease in exchange.leases):
-            return await self._reserved(exchange)
+            from penstock.engine.charges import start_all  # few lanes count amounts
+
+            return await start_all(exchange, self.queue, self.settings.prices, self.settler)
         return exchange
-
-    async def _reserved(self, exchange: Exchange) -> Exchange:
-        """Without the jobs whose budget others have spent since they were claimed."""
-        from penstock.engine.charges import Charges, start_name, started  # few lanes count amounts
-
-        prices = self.settings.prices
-        charges = Charges(self.queue, prices, self.settler)
-        refused = await charges.reserve(started(exchange.leases, prices))
-        leases = []
-        for lease in exchange.leases:
-            if start_name(lease) in refused:
-                self.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
-            else:
-                leases.append(lease)
-        return exchange._replace(leases=leases)
 
     async def _after(
         self, settled: list[tuple[Settlement, Run | None]], exchange: Exchange

@@ -73,7 +73,7 @@ async def look_at(app: Penstock) -> QueueSnapshot:
     today = datetime.fromtimestamp(now, UTC).date()
     models = await app.usage("model", since=today, until=today)
     waiting = app.queue.callers_waiting()
-    budgets = sorted(await app.budgets(), key=lambda state: -state.share)[:MAX_BUDGETS]
+    budgets = sorted(await app.budgets.list(), key=lambda state: -state.share)[:MAX_BUDGETS]
     return QueueSnapshot(counts, processes, lanes, tallies, waiting, now, models, budgets)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from penstock.errors import BudgetNotFound, LaneNotFound
+from penstock.errors import LaneNotFound
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneCommand, LaneInfo
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from penstock.engine.ticker import PeriodicKind
     from penstock.forecast.forecast import Forecast
     from penstock.forecast.forecaster import ForecastOptions
-    from penstock.model.budget import BudgetConfig, BudgetState, Period
     from penstock.ports.ledger import UsageBy, UsageSum
 
 
@@ -28,11 +27,6 @@ class Operations:
 
     queue: JobQueue
     lanes: LaneRegistry
-
-    @property
-    def configured_budgets(self) -> Mapping[str, BudgetConfig]:
-        """The budgets of the settings, by payer."""
-        raise NotImplementedError
 
     async def dead_letters(
         self, where: JobFilter | None = None, *, limit: int = 100, before: str | None = None
@@ -87,46 +81,6 @@ class Operations:
         from penstock.ports.ledger import usage_query  # most apps have nothing to pay
 
         return await self.queue.usage(usage_query(by, tenant, since, until))
-
-    async def budgets(self) -> list[BudgetState]:
-        """The budgets of tenants and tasks, and what is spent or reserved of them."""
-        return await self.queue.budgets()
-
-    async def set_budget(
-        self,
-        payer: str,
-        *,
-        cost: float | None = None,
-        tokens: int | None = None,
-        per: Period = "day",
-        timezone: str = "UTC",
-    ) -> BudgetState:
-        """Give a payer (`tenant:NAME`, or `task:TENANT/ID`) a budget, or another one. What is spent
-        in this period stays spent; what it has room for now goes on at once."""
-        from penstock.model.budget import BudgetConfig, check_payer  # few apps have any
-
-        given = {"cost": cost, "tokens": tokens, "per": per, "timezone": timezone}
-        await self.queue.set_budget(check_payer(payer), BudgetConfig.parse(given))
-        for state in await self.queue.budgets():
-            if state.payer == payer:
-                return state
-        raise BudgetNotFound(payer)  # it was removed in this moment
-
-    async def remove_budget(self, payer: str) -> None:
-        """Remove a budget: what it has paused goes on. BudgetNotFound if there is none."""
-        if not await self.queue.set_budget(payer, None):
-            raise BudgetNotFound(payer)
-
-    async def apply_budgets(self) -> None:
-        """Set the budgets configured here that are not as configured. Done when workers start. One
-        that was set otherwise meanwhile stays so, until its configuration changes."""
-        configured = self.configured_budgets
-        if not configured:
-            return
-        known = {state.payer: state.configured for state in await self.queue.budgets()}
-        for payer, config in configured.items():
-            if known.get(payer) != (text := repr(config)):
-                await self.queue.set_budget(payer, config, text)
 
     async def lane_infos(self) -> list[LaneInfo]:
         """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""

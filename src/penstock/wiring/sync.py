@@ -121,9 +121,6 @@ class SyncPenstock:
     limit_lane = blocking(Penstock.limit_lane)
     forecast = blocking(Penstock.forecast)
     usage = blocking(Penstock.usage)
-    budgets = blocking(Penstock.budgets)
-    set_budget = blocking(Penstock.set_budget)
-    remove_budget = blocking(Penstock.remove_budget)
 
     def run(self, awaitable: Awaitable[T]) -> T:
         """Await something in the loop where the app is open, and block until it is done:

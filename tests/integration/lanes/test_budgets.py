@@ -32,7 +32,7 @@ async def test_a_request_in_a_job_waits_for_its_budget_and_spends_no_attempt(
         return ctx.attempt
 
     async with app:
-        await app.set_budget("tenant:anna", tokens=100)
+        await app.budgets.set("tenant:anna", tokens=100)
         async with app.running(max_workers=1):
             jobs = await app.enqueue_many("call", [{}] * 3, tenant="anna")
             await app.wait(jobs[1].id, timeout=PATIENCE)
@@ -48,7 +48,7 @@ async def test_a_request_in_a_job_waits_for_its_budget_and_spends_no_attempt(
             assert (job.state.value, job.attempts) == ("queued", 0)
             assert len(server.at("/ask")) == 3
             assert "tokens spent this day; resumes" in caplog.text
-            await app.set_budget("tenant:anna", tokens=1000)
+            await app.budgets.set("tenant:anna", tokens=1000)
             assert (await app.wait(jobs[2].id, timeout=PATIENCE)).result == 1
         (anna, ben) = await app.usage("tenant")
         assert (anna.tokens, ben.tokens) == (180, 60)
@@ -60,13 +60,13 @@ async def test_a_visit_is_refused_before_its_request_is_made(
     server.answers["/ask"] = ANSWER
     app = farm.bare()
     async with service_of(app) as service:
-        await app.set_budget("tenant:anna", tokens=50)
+        await app.budgets.set("tenant:anna", tokens=50)
         asking = service.asking("anna", app.queue.now() + PATIENCE)
         await asking.http.post(server.url("/ask"), json={"model": "small"}, lane="embedder")
         await until(lambda: app.usage("tenant"), "the charge")
 
         async def spent() -> bool:
-            return (await app.budgets())[0].reached
+            return (await app.budgets.list())[0].reached
 
         await until(spent, "the budget to be spent")
         with pytest.raises(BudgetReached, match="60 of 50 tokens spent"):
@@ -74,7 +74,7 @@ async def test_a_visit_is_refused_before_its_request_is_made(
         with pytest.raises(BudgetReached):  # something was charged in this lane
             await asking.http.post(server.url("/ask"), lane="embedder")
         assert len(server.at("/ask")) == 1
-        await app.remove_budget("tenant:anna")
+        await app.budgets.remove("tenant:anna")
         await asking.http.post(server.url("/ask"), lane="embedder")
 
         async def told() -> UsageSum | None:
@@ -94,17 +94,17 @@ async def test_configured_budgets_are_set_when_workers_start(tmp_path: Path) -> 
 
     async def limits(app: Penstock) -> list[tuple[str, int | None, str]]:
         async with app.running():
-            return [(one.payer, one.cost_limit, one.per) for one in await app.budgets()]
+            return [(one.payer, one.cost_limit, one.per) for one in await app.budgets.list()]
 
     text = "budgets:\n  tenant:acme: {cost: 5.0, per: month, timezone: Europe/Berlin}\n"
     configured = [("tenant:acme", 5_000_000, "month")]
     assert await limits(app_with(text)) == configured
     async with app_with(text) as app:
-        await app.set_budget("tenant:acme", cost=9.0, per="week")
+        await app.budgets.set("tenant:acme", cost=9.0, per="week")
     assert await limits(app_with(text)) == [("tenant:acme", 9_000_000, "week")]
     assert await limits(app_with(text.replace("5.0", "6.0"))) == [
         ("tenant:acme", 6_000_000, "month")
     ]
     with pytest.raises(ValidationError, match="tenant:NAME"):
         async with app_with(text) as app:
-            await app.set_budget("acme", cost=9.0)
+            await app.budgets.set("acme", cost=9.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from penstock.adapters.sql.dialect import Row, Sql
@@ -22,7 +23,11 @@ PAUSE_MOST = 250
 many in a claim: nobody else waits long for the lane."""
 
 
-class Budgets:
+Woken = Callable[[Sql], Awaitable[None]] | None
+Change = Callable[[Callable[[Sql], Awaitable[Any]]], Awaitable[Any]]
+
+
+class LockedBudgets:
     """The budgets that charges are on, locked."""
 
     def __init__(self, tx: Sql, states: Mapping[str, BudgetState], opened: list[str]) -> None:
@@ -34,7 +39,7 @@ class Budgets:
         self._changed: set[str] = set()
 
     @classmethod
-    async def of(cls, tx: Sql, charges: Iterable[Charge]) -> Budgets:
+    async def of(cls, tx: Sql, charges: Iterable[Charge]) -> LockedBudgets:
         names = sorted({payer for one in charges for payer in one.budgets})
         rows = await tx.fetch("lock_budgets", payers=names)
         states = {row["payer"]: state_of(row) for row in rows}
@@ -72,8 +77,8 @@ class Budgets:
                 rules.spend(self._states[payer], at, tokens, cost, one.lane)
                 self._changed.add(payer)
 
-    async def save(self) -> tuple[Charged, list[str]]:
-        """Store them; what came of it, and the payers who may spend again."""
+    async def save(self) -> tuple[Charged, Woken]:
+        """Store them; what came of it, and what lets those go on who may spend again."""
         changed = [self._states[payer] for payer in sorted(self._changed)]
         told = [
             state
@@ -86,7 +91,8 @@ class Budgets:
             *self._opened,
             *(one.payer for one in changed if one.payer in self._closed and not one.reached),
         ]
-        return Charged(self._refused, True, told), list(dict.fromkeys(opened))
+        woken = partial(wake, names=list(dict.fromkeys(opened))) if opened else None
+        return Charged(self._refused, True, told), woken
 
 
 async def read(tx: Sql) -> list[BudgetState]:
@@ -97,8 +103,17 @@ async def read(tx: Sql) -> list[BudgetState]:
     return states
 
 
-async def store(tx: Sql, payer: str, config: BudgetConfig | None, configured: str | None) -> bool:
+async def set_budget(
+    change: Change, payer: str, config: BudgetConfig | None, configured: str | None
+) -> bool:
     """See `penstock.ports.queue.JobQueue.set_budget`."""
+    found = await change(lambda tx: _store(tx, payer, config, configured))
+    await change(partial(wake, names=[payer]))
+    return bool(found)
+
+
+async def _store(tx: Sql, payer: str, config: BudgetConfig | None, configured: str | None) -> bool:
+    """Whether it had one."""
     if config is None:
         return bool(await tx.execute("drop_budget", payer=payer))
     new = rules.fresh(payer, config, tx.now)
@@ -113,7 +128,8 @@ async def store(tx: Sql, payer: str, config: BudgetConfig | None, configured: st
 
 
 async def wake(tx: Sql, names: Sequence[str]) -> None:
-    """These payers may spend again: what waits for that is looked at now."""
+    """These payers may spend again: what waits for that is looked at now. In a transaction of its
+    own: who claims locks lanes, and lines, in another order."""
     for payer in sorted(names):  # jobs first, as who claims locks them
         await tx.execute("wake_jobs", lane=BUDGET + payer, now=tx.now)
     await tx.execute("wake_paused", payers=list(names), now=tx.now)

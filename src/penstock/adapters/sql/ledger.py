@@ -21,7 +21,7 @@ from penstock.ports.ledger import (
 )
 
 if TYPE_CHECKING:
-    from penstock.adapters.sql.budgets import Budgets
+    from penstock.adapters.sql.budgets import LockedBudgets, Woken
 
 FORGET_LIMIT = 500
 FIGURES = ("requests", "tokens", "input_tokens", "output_tokens", "cost", "unpriced", "reserved")
@@ -37,16 +37,16 @@ class _Place(NamedTuple):
     model: str
 
 
-async def charge(tx: Sql, charges: Sequence[Charge]) -> tuple[Charged, list[str]]:
-    """See `penstock.ports.queue.JobQueue.charge`; and the payers who may spend again. Rows are
-    locked in the order of their keys, budgets before charges."""
+async def charge(tx: Sql, charges: Sequence[Charge]) -> tuple[Charged, Woken]:
+    """See `penstock.ports.queue.JobQueue.charge`; and what lets those go on who may spend again.
+    Rows are locked in the order of their keys, budgets before charges."""
     sums: dict[_Place, Counter[str]] = defaultdict(Counter)
     left = folded(charges)
     budgets = None
     if await tx.one("any_budget"):
-        from penstock.adapters.sql.budgets import Budgets  # few queues have any
+        from penstock.adapters.sql.budgets import LockedBudgets  # few queues have any
 
-        budgets = await Budgets.of(tx, left)
+        budgets = await LockedBudgets.of(tx, left)
     while left:
         rows = await tx.fetch("known_charges", ids=[one.id for one in left])
         known = {row["id"]: row for row in rows}
@@ -70,7 +70,7 @@ async def charge(tx: Sql, charges: Sequence[Charge]) -> tuple[Charged, list[str]
     if changed:
         await tx.execute_many("add_usage", changed)
     if budgets is None:
-        return Charged({}, False, []), []
+        return Charged({}, False, []), None
     return await budgets.save()
 
 
@@ -91,7 +91,7 @@ async def _settle(
     tx: Sql,
     found: Sequence[tuple[Charge, Row]],
     sums: dict[_Place, Counter[str]],
-    budgets: Budgets | None,
+    budgets: LockedBudgets | None,
 ) -> None:
     """Settle those that are still reserved, on the day that they were reserved on."""
     told, dropped = [], []

@@ -189,7 +189,7 @@ class SqlQueue(BaseQueue):
 
         charged, opened = await self.change(lambda tx: ledger.charge(tx, charges), soft=soft)
         if opened:
-            await self._wake_payers(opened)
+            await self.change(opened)
         return charged
 
     async def budgets(self) -> list[BudgetState]:
@@ -202,15 +202,7 @@ class SqlQueue(BaseQueue):
     ) -> bool:
         from penstock.adapters.sql import budgets
 
-        found = await self.change(lambda tx: budgets.store(tx, payer, config, configured))
-        await self._wake_payers([payer])
-        return found
-
-    async def _wake_payers(self, payers: Sequence[str]) -> None:
-        """In a transaction of its own: who claims locks lanes, and lines, in another order."""
-        from penstock.adapters.sql import budgets
-
-        await self.change(lambda tx: budgets.wake(tx, payers))
+        return await budgets.set_budget(self.change, payer, config, configured)
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         from penstock.adapters.sql import ledger

@@ -91,9 +91,11 @@ def _claim(
         return []
     choice, later = waiting.choice(lane, most), tx.now + LATER_SECONDS
     if budgets:
-        picked, later = _choose(tx, lanes, kinds, choice, crashed)
+        from penstock.adapters.sqlite.budgets import choose  # few queues have any
+
+        picked, later = choose(tx, lanes, kinds, choice, crashed, later)
     else:
-        picked = _first(tx, name, kinds, choice, crashed)
+        picked = first(tx, name, kinds, choice, crashed)
     picked = within(picked, ordinary)
     if not picked:
         # Nobody there, or only jobs this process may not take just now.
@@ -122,31 +124,12 @@ def _claim(
     return leases
 
 
-def _first(
+def first(
     tx: Transaction, name: str, kinds: Sequence[str], most: int, crashed: bool
 ) -> list[Picked]:
+    """The first in the lines of a lane, with at most one that has a crash on its record."""
     picked = pick(tx, 1, name, kinds, most)
     return pick(tx, 2, name, kinds, 1) + picked if crashed else picked
-
-
-def _choose(
-    tx: Transaction, lanes: list[LaneState], kinds: Sequence[str], most: int, crashed: bool
-) -> tuple[list[Picked], float]:
-    """The first whose payers may spend. And if there is nobody, when to look again."""
-    from penstock.adapters.sql import budgets
-    from penstock.adapters.sql.budgets import PausedLine
-
-    name = lanes[0].name
-
-    async def first(rooms: dict[str, int]) -> dict[str, list[Picked]]:
-        return {lane: _first(tx, lane, kinds, room, crashed) for lane, room in rooms.items()}
-
-    async def paused(line: PausedLine, most: int) -> list[Picked]:
-        return pick(tx, line.ready, line.lane, (line.kind,), most)
-
-    rooms, families = {name: most}, {name: lanes}
-    found = run(budgets.choose(tx.shared, families, rooms, kinds, crashed, first, paused))
-    return found.picked.get(name, []), found.later.get(name, tx.now + LATER_SECONDS)
 
 
 def _serve(tx: Transaction, name: str, picked: list[Picked]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.errors import BudgetNotFound
 from penstock.model.budget import tasks_of
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
@@ -21,7 +20,7 @@ routes = APIRouter()
 @routes.get("/v1/budgets", tags=["usage"], **spec(BudgetList))
 async def budgets(tenant_view: ReadAccess) -> Response:
     """List the budgets of the tenant and of its tasks; for admins, all."""
-    found = await tenant_view.app.budgets()
+    found = await tenant_view.app.budgets.list()
     if not tenant_view.may_control:
         own = tenant_view.tenant
         found = [
@@ -35,10 +34,7 @@ async def budgets(tenant_view: ReadAccess) -> Response:
 @routes.get("/v1/budgets/{payer:path}", tags=["usage"], **spec(BudgetView))
 async def budget(tenant_view: AdminAccess, payer: str) -> Response:
     """Return one budget, `tenant:NAME` or `task:TENANT/ID`, and what is spent of it."""
-    for one in await tenant_view.app.budgets():
-        if one.payer == payer:
-            return reply(budget_view(one))
-    raise BudgetNotFound(payer)
+    return reply(budget_view(await tenant_view.app.budgets.get(payer)))
 
 
 @routes.put("/v1/budgets/{payer:path}", tags=["usage"], **spec(BudgetView, 200, NewBudget))
@@ -48,7 +44,7 @@ async def set_budget(request: Request, tenant_view: AdminAccess, payer: str) -> 
     given, _ = await json_body(request, NewBudget)
     limits = given.model_dump()
     async with acting(request, "budget.set", payer, budget=limits):
-        state = await tenant_view.app.set_budget(payer, **limits)
+        state = await tenant_view.app.budgets.set(payer, **limits)
     return reply(budget_view(state))
 
 
@@ -56,5 +52,5 @@ async def set_budget(request: Request, tenant_view: AdminAccess, payer: str) -> 
 async def remove_budget(request: Request, tenant_view: AdminAccess, payer: str) -> Response:
     """Remove a budget: what it has paused goes on."""
     async with acting(request, "budget.remove", payer):
-        await tenant_view.app.remove_budget(payer)
+        await tenant_view.app.budgets.remove(payer)
     return reply(BudgetRemoved(payer))
