@@ -25,7 +25,7 @@ BUDGET = "budget "
 
 @dataclass(slots=True, frozen=True)
 class BudgetConfig:
-    """What a tenant or a task may spend: of money, of tokens, or of both."""
+    """A budget as configured: how much money, tokens or both a tenant or a task may spend."""
 
     cost: float | None = setting(None, least=0, most=MOST_COST)
     """In the currency of your prices."""

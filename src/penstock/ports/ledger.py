@@ -65,7 +65,7 @@ class Charge(NamedTuple):
 
 
 class Charged(NamedTuple):
-    """What came of entering charges."""
+    """The result of entering charges."""
 
     refused: Mapping[str, BudgetState]
     """Reservations, by their names, that were not entered, and the budget that is spent."""

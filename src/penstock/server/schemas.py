@@ -159,7 +159,7 @@ class Limits(RequestBody):
 
 
 class NewBudget(RequestBody):
-    """What may be spent in a period: money, tokens, or both."""
+    """Limits of what is spent in a period: money, tokens, or both."""
 
     cost: float | None = Field(None, ge=0, le=MOST_COST, description="In your prices' currency.")
     tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
