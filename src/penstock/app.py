@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    ParamSpec,
-    Self,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from penstock.engine.enqueuer import EnqueueOptions, Enqueuer
-from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.handlers import Handler, Handlers, JobOptions
 from penstock.engine.orchestrator import JobOrchestrator
-from penstock.engine.retry import Backoff
 from penstock.engine.waiters import JobWaiters, LogWaiters, check_timeout
 from penstock.errors import (
     ConfigError,
@@ -66,7 +56,6 @@ if TYPE_CHECKING:
     from penstock.engine.schedule import Periodic
     from penstock.engine.step_results import StepResults
     from penstock.engine.tools import AppTool, ToolOptions
-    from penstock.model.amounts import AmountValue
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
     from penstock.wiring.budgets import Budgets
@@ -241,43 +230,9 @@ class Penstock(Operations):
     ) -> SyncJobHandle[Context, P, R]: ...
 
     @overload
-    def job(
-        self,
-        kind: str | None = None,
-        *,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        backoff: Backoff | None = None,
-        permanent: Iterable[type[BaseException]] = (),
-        lane: str | Callable[[dict[str, Any]], str] | None = None,
-        amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None = None,
-        max_per_process: int | None = None,
-        version: str | int | None = None,
-        every: float | None = None,
-        cron: str | None = None,
-        timezone: str | None = None,
-        overlap: bool = False,
-        catch_up: float | None = None,
-    ) -> Registration: ...
+    def job(self, kind: str | None = None, **options: Unpack[JobOptions]) -> Registration: ...
 
-    def job(
-        self,
-        kind: str | Callable[..., Any] | None = None,
-        *,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        backoff: Backoff | None = None,
-        permanent: Iterable[type[BaseException]] = (),
-        lane: str | Callable[[dict[str, Any]], str] | None = None,
-        amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None = None,
-        max_per_process: int | None = None,
-        version: str | int | None = None,
-        every: float | None = None,
-        cron: str | None = None,
-        timezone: str | None = None,
-        overlap: bool = False,
-        catch_up: float | None = None,
-    ) -> Any:
+    def job(self, kind: str | Callable[..., Any] | None = None, **options: Any) -> Any:
         """Register a handler: `async def handler(ctx, **payload)`, or a plain function, which
         is run in a thread. What it becomes is a `JobHandle`: still the function when it is called,
         and `await handler.enqueue(...)` stores a job. Without a `kind`, as in `@app.job`, that is
@@ -299,36 +254,24 @@ class Penstock(Operations):
         if callable(kind):
             return self.job()(kind)
 
+        usual = self._settings.engine
         periodic: Periodic | None = None
-        if overlap or any(one is not None for one in (every, cron, timezone, catch_up)):
+        ticks = {
+            name: options.pop(name, None) for name in ("every", "cron", "timezone", "catch_up")
+        }
+        overlap = options.pop("overlap", False)
+        if overlap or any(one is not None for one in ticks.values()):
             from penstock.engine.schedule import make_periodic
 
-            periodic = make_periodic(
-                kind or "a job",
-                every=every,
-                cron=cron,
-                timezone=timezone,
-                overlap=overlap,
-                catch_up=catch_up,
-            )
+            periodic = make_periodic(kind or "a job", overlap=overlap, **ticks)
+        given = {name: option for name, option in options.items() if option is not None}
+        given = {"timeout": usual.job_timeout, "max_retries": usual.max_retries, **given}
 
         def register(function: Any) -> Any:
             if isinstance(function, JobHandle):  # of another kind, or another app
                 function = function.function
-            usual = self._settings.engine
-            handler = Handler.of(
-                kind_of(function) if kind is None else kind,
-                function,
-                timeout=usual.job_timeout if timeout is None else timeout,
-                max_retries=usual.max_retries if max_retries is None else max_retries,
-                backoff=backoff,
-                permanent=permanent,
-                lane=lane,
-                amount=amount,
-                periodic=periodic,
-                max_per_process=max_per_process,
-                version=version,
-            )
+            name = kind_of(function) if kind is None else kind
+            handler = Handler.of(name, function, periodic=periodic, **given)
             self.handlers.add(handler)
             return handle_of(self, handler)
 

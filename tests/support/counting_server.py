@@ -46,6 +46,8 @@ class Answer:
     """Sends nothing more behind its parts, and does not end."""
     until: Callable[[], bool] | None = None
     """It is not sent before this is true; of several parts, the last is not."""
+    leaves: bool = False
+    """Hangs up behind it, as late as can be: on the next request over the same connection."""
 
 
 @dataclass(slots=True)
@@ -146,6 +148,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = b""
         self._since = 0.0
         self._hit: Hit | None = None
+        self._left = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -158,6 +161,9 @@ class _Connection(asyncio.Protocol):
             self._hit.lost = time.monotonic()
 
     def data_received(self, data: bytes) -> None:
+        if self._left:
+            self._transport.close()
+            return
         if not self._buffer:
             self._since = time.monotonic()
         self._buffer += data
@@ -178,6 +184,7 @@ class _Connection(asyncio.Protocol):
         self._hit = hit
         self._server.hits.append(hit)
         answer = self._server.answer(hit.path)
+        self._left = answer.leaves
         if answer.hang:
             return
         asyncio.get_running_loop().call_later(answer.delay, self._answer, hit, answer)

@@ -59,6 +59,8 @@ class Reply:
     """Its end is not sent before this is true; of a whole answer, all of it."""
     raw: bytes | None = None
     """This instead of the answer, whatever was asked for."""
+    leaves: bool = False
+    """Hangs up behind it, as late as can be: on the next request over the same connection."""
     tail: bytes = DONE
     """What comes behind the last token of a stream, in place of [DONE]."""
 
@@ -173,6 +175,7 @@ def _streamed(asked: Asked, reply: Reply) -> Answer:
         pause=reply.pause,
         cut=reply.cut_after is not None,
         stalls=reply.stall_after is not None,
+        leaves=reply.leaves,
         until=reply.until,
     )
 

@@ -35,6 +35,10 @@ def small_model() -> Iterator[str]:
             address = child.stdout.readline().decode().strip()
             assert address, f"the model did not start: exit code {child.wait()}"
             yield f"{address}/v1"
+        except BaseException as error:
+            if child.poll() is not None:
+                error.add_note(f"the model had ended: exit code {child.returncode}")
+            raise
         finally:
             child.stdin.close()
             try:

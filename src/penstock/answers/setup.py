@@ -17,7 +17,7 @@ from penstock.answers.service import Answers
 from penstock.config import Config
 from penstock.documents.service import Documents
 from penstock.engine.waiters import LogWaiters
-from penstock.errors import ConfigError
+from penstock.errors.extras import needing
 from penstock.model.answer import Phase
 from penstock.ports.librarian import Librarian
 from penstock.ports.queue import JobQueue
@@ -33,12 +33,8 @@ def local_librarian(queue: JobQueue, documents: Documents, config: Config) -> Lo
 def _librarian(queue: JobQueue, documents: Documents, config: Config) -> Librarian:
     if config.librarian.address is None:
         return local_librarian(queue, documents, config)
-    try:
+    with needing("librarian.address needs", "grpc"):
         from penstock.librarian.client import RemoteLibrarian  # here: most apps have none
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError("librarian.address needs: pip install 'penstock[grpc]'") from None
     return RemoteLibrarian(config.librarian, queue.now)
 
 

@@ -20,13 +20,7 @@ BUILT_IN = {
         "resume_task",
         "list_tasks",
     ),
-    "documents": (
-        "search_documents",
-        "get_page",
-        "list_documents",
-        "list_collections",
-        "ingest",
-    ),
+    "documents": ("search_documents", "get_page", "list_documents", "list_collections", "ingest"),
     "answers": ("ask", "get_answer"),
 }
 OPERATORS = ("lane_status", "list_dead_letters", "redrive")

@@ -13,17 +13,13 @@ from types import ModuleType
 from penstock.app import Penstock
 from penstock.cli.errors import InputError, UsageError
 from penstock.config import hide_secrets
-from penstock.errors import ConfigError
+from penstock.errors.extras import needing
 
 
 def need_extra(what: str, extra: str, module: str) -> None:
     """Raise ConfigError unless the extra that provides `module` is installed."""
-    try:
+    with needing(f"{what} needs", extra):
         importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError(f"{what} needs: pip install 'penstock[{extra}]'") from None
 
 
 def load_for_work(target: str | None, queue: str | None, config: str | None) -> Penstock:

@@ -7,16 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.cli.options import BeforeOption, LimitOption, option
-from penstock.cli.output import (
-    Looks,
-    Row,
-    age,
-    moment,
-    print_json,
-    print_table,
-    printable,
-    say,
-)
+from penstock.cli.output import Looks, Row, age, moment, print_json, print_table, printable, say
 from penstock.cli.session import Session
 from penstock.model.job import JobState
 

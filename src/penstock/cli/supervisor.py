@@ -10,6 +10,7 @@ import threading
 import time
 from asyncio.subprocess import Process
 from collections.abc import Collection, Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,10 @@ class WorkerProcesses:
     def _signal(processes: Collection[Process]) -> None:
         for process in processes:
             if process.returncode is None:
-                process.send_signal(signal.SIGTERM)
+                with suppress(ProcessLookupError):
+                    # Not by its own method, which looks first whether it has ended: then nobody
+                    # learns with what exit code.
+                    os.kill(process.pid, signal.SIGTERM)
 
 
 async def supervise(
@@ -150,8 +154,10 @@ async def supervise(
     is the greatest of theirs."""
     signals = Signals()
     group = WorkerProcesses(session, own_arguments(arguments, reload=reload), reload=reload)
+    # Before any process reads the code: what is changed from now on is seen.
+    seen = await asyncio.to_thread(snapshot, Path.cwd()) if reload else {}
     kept = [asyncio.create_task(group.keep()) for _ in range(processes)]
-    watching = [asyncio.create_task(_watch(session, group))] if reload else []
+    watching = [asyncio.create_task(_watch(session, group, seen))] if reload else []
     try:
         ended = asyncio.ensure_future(_ended(kept))
         await signals.wait_or(ended)
@@ -176,9 +182,8 @@ async def _hasten(signals: Signals, group: WorkerProcesses) -> None:
     group.stop()
 
 
-async def _watch(session: Session, group: WorkerProcesses) -> None:
+async def _watch(session: Session, group: WorkerProcesses, seen: dict[str, int]) -> None:
     folder = Path.cwd()
-    seen = await asyncio.to_thread(snapshot, folder)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         now = await asyncio.to_thread(snapshot, folder)

@@ -17,13 +17,7 @@ from penstock.documents.embedding import Embedding
 from penstock.documents.jobs import Enqueue, start
 from penstock.documents.pipeline import IngestDeps
 from penstock.errors import BlobMissing, PenstockError, StoreUnavailable
-from penstock.model.document import (
-    DEFAULT_COLLECTION,
-    Document,
-    DocumentRef,
-    DocumentState,
-    Upload,
-)
+from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentRef, DocumentState, Upload
 from penstock.model.job import Priority, PriorityName
 from penstock.outbound.web_address import WebAddress, check, web_address
 from penstock.ports.blobs import Blob

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import (
-    Callable,
-    Container,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,12 +21,7 @@ from penstock.documents.reembed import Purge, Reembedding
 from penstock.engine.assembly import Chore
 from penstock.engine.context import JobContext
 from penstock.engine.waiters import LogWaiters
-from penstock.errors import (
-    DocumentNotFound,
-    PenstockError,
-    ValidationError,
-    WaitTimeout,
-)
+from penstock.errors import DocumentNotFound, PenstockError, ValidationError, WaitTimeout
 from penstock.model.document import (
     DEFAULT_COLLECTION,
     Document,

@@ -64,11 +64,11 @@ def asking_of(message: str, schema: Any) -> Asking:
 
     if not 0 < len(message) <= MESSAGE_LIMIT:
         raise ValidationError(f"a question is a text of 1 to {MESSAGE_LIMIT:,} characters")
-    adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(schema)
-    form = _inlined(without_titles(adapter.json_schema()))
     try:
+        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(schema)
+        form = _inlined(without_titles(adapter.json_schema()))
         check_schema(form)
-    except ValidationError as error:
+    except (ValidationError, pydantic.errors.PydanticUserError) as error:
         raise ConfigError(f"ctx.ask: {error}") from None
     text = encode_payload({"message": message, "schema": form})
     return Asking(question_name(text), message, form, adapter)
@@ -79,10 +79,11 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
     definitions = schema.pop("$defs", {})
     for name, field in schema.get("properties", {}).items():
         match field:
-            case {"$ref": str(ref)}:
-                rest = {key: one for key, one in field.items() if key != "$ref"}
-                schema["properties"][name] = definitions[ref.rpartition("/")[2]] | rest
-            case {"anyOf": [dict(one), {"type": "null"}]}:  # may be left out
-                rest = {key: one for key, one in field.items() if key not in ("anyOf", "default")}
-                schema["properties"][name] = one | rest
+            case {"anyOf": [dict(one), {"type": "null"}], **rest}:  # may be left out
+                rest.pop("default", None)
+                field = one | rest
+        match field:
+            case {"$ref": str(ref), **rest}:
+                field = definitions[ref.rpartition("/")[2]] | rest
+        schema["properties"][name] = field
     return schema

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from penstock.engine.arguments import Arguments
 from penstock.engine.retry import Backoff, OwnBackoff, backoff_of
@@ -47,6 +47,29 @@ def _version(kind: str, version: Any) -> str:
     if not isinstance(version, str | int | None) or len(text) > 100 or not text.isprintable():
         raise ConfigError(f"version of {kind!r} is a number or a short text, not {version!r}")
     return text
+
+
+class HandlerOptions(TypedDict, total=False):
+    """Options of `app.job` and `app.tool`; see `Penstock.job`."""
+
+    timeout: float | None
+    max_retries: int | None
+    backoff: Backoff | None
+    permanent: Iterable[type[BaseException]]
+    lane: str | Callable[[dict[str, Any]], str] | None
+    amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None
+    max_per_process: int | None
+    version: str | int | None
+
+
+class JobOptions(HandlerOptions, total=False):
+    """Options of `app.job`."""
+
+    every: float | None
+    cron: str | None
+    timezone: str | None
+    overlap: bool
+    catch_up: float | None
 
 
 @dataclass(slots=True, frozen=True)

@@ -29,13 +29,7 @@ from penstock.engine.step_call import (
 )
 from penstock.engine.step_recorder import StepRecorder
 from penstock.engine.step_results import RunResults
-from penstock.errors import (
-    NOT_ATTEMPTS,
-    LeaseLost,
-    StepMismatch,
-    Suspended,
-    is_permanent,
-)
+from penstock.errors import NOT_ATTEMPTS, LeaseLost, StepMismatch, Suspended, is_permanent
 from penstock.model.payload import byte_length, encode_step
 from penstock.model.step import short_hash, step_key
 from penstock.ports.steps import EVENT_NAME, WAIT_HASH, StepRow

@@ -11,21 +11,18 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any, TypedDict, get_origin
+from typing import TYPE_CHECKING, Any, get_origin
 
 from penstock.engine.annotations import resolve
 from penstock.engine.context import JobContext
-from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.handlers import Handler, HandlerOptions, Handlers
 from penstock.errors import ConfigError, ValidationError
 from penstock.model.job import TOOL_NAME
 from penstock.model.payload import encode_payload, plain_payload
 from penstock.text.docstrings import read_docstring
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from penstock.engine.retry import Backoff
-    from penstock.model.amounts import AmountValue
+    pass
 
 KEY_LIMIT = 200
 RESULT = "result"
@@ -34,8 +31,8 @@ RESULT = "result"
 ToolKey = bool | str | Callable[[dict[str, Any]], str | None]
 
 
-class ToolOptions(TypedDict, total=False):
-    """Options of `app.tool`; those from `timeout` on are those of `app.job`."""
+class ToolOptions(HandlerOptions, total=False):
+    """Options of `app.tool`, besides those that `app.job` has as well."""
 
     title: str | None
     """For people; made of the name unless given."""
@@ -49,14 +46,6 @@ class ToolOptions(TypedDict, total=False):
     """A call changes nothing: agents are told, and a key needs only the scope `read`."""
     destructive: bool
     """A call may overwrite or delete something: agents are told."""
-    timeout: float | None
-    max_retries: int | None
-    backoff: Backoff | None
-    permanent: Iterable[type[BaseException]]
-    lane: str | Callable[[dict[str, Any]], str] | None
-    amount: AmountValue | Callable[[dict[str, Any]], AmountValue] | None
-    max_per_process: int | None
-    version: str | int | None
 
 
 @dataclass(frozen=True)

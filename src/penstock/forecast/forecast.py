@@ -61,6 +61,9 @@ class Forecast:
     """Kinds of which no run is known: a second each is assumed."""
     bounds: bool = False
     """Tokens and cost are what jobs reserve, because too little is known of what they use."""
+    uncounted_kinds: Sequence[str] = ()
+    """Kinds that use tokens or money, which are not counted here: they reserve nothing with their
+    starts, and too little is known of what their permits use."""
 
     @property
     def binding(self) -> ForecastLine | None:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TypedDict, Unpack
 
 from penstock.errors import ValidationError
 from penstock.forecast.durations import ENOUGH, Durations, PastDurations
-from penstock.forecast.forecast import (
-    Forecast,
-    LineOutcome,
-    LineOutcomes,
-    combine,
-    margin_of,
-)
+from penstock.forecast.forecast import Forecast, LineOutcome, LineOutcomes, combine, margin_of
 from penstock.forecast.holds import Hold, never
 from penstock.forecast.lines import JobGroup
 from penstock.forecast.spending import KindUse, first_day, real_use
@@ -35,6 +29,7 @@ MOST_ASKED = 10_000
 """Workers of a process, and processes, that can be asked about."""
 TRIP_SECONDS = 0.005
 """From the end of a job to the start of the next in its slot, where no trip is known."""
+LATELY_DAYS = 30
 INSTALMENTS = 8
 """Scheduled jobs that are alike join their line in so many parts."""
 
@@ -65,6 +60,7 @@ async def forecast(
             raise ValidationError(f"{name} must be from 1 to {MOST_ASKED:,}, not {number!r}")
     there = await queue.processes()
     backlog = await queue.backlog()
+    spent, spenders = await _spent(queue, backlog)
     forecaster = Forecaster(
         backlog,
         there,
@@ -72,7 +68,8 @@ async def forecast(
         changes=options.get("changes"),
         workers=workers,
         processes=processes,
-        spent=await _spent(queue, backlog),
+        spent=spent,
+        spenders=spenders,
     )
     for told in forecaster.run(options.get("kind"), options.get("tenant")):
         if isinstance(told, Forecast):
@@ -97,6 +94,7 @@ class Forecaster:
         workers: int | None = None,
         processes: int | None = None,
         spent: Mapping[str, KindUse] | None = None,
+        spenders: Collection[str] = (),
     ) -> None:
         self._backlog = backlog
         self._config_of = config_of
@@ -122,6 +120,8 @@ class Forecaster:
         self._durations = {key: self._past.of(*key) for key in jobs}
         self._doubts = {key: self._durations[key].doubt(many) for key, many in jobs.items()}
         self._spent = spent or {}
+        reserving = {one.kind for one in (*backlog.waiting, *backlog.running) if any(one.amount)}
+        self._uncounted = set(spenders) - self._spent.keys() - reserving
         self._shares = self._learn_shares()
         self._use: dict[tuple[str, str], float] = {}
         self._bounds = False
@@ -312,15 +312,18 @@ class Forecaster:
                 & {line.kind for line in lines}
             ),
             bounds=self._bounds and any(line.tokens or line.cost for line in lines),
+            uncounted_kinds=sorted(self._uncounted & {line.kind for line in lines}),
         )
 
 
-async def _spent(queue: JobQueue, backlog: Backlog) -> Mapping[str, KindUse]:
-    """As the ledger tells it, of the days of which all ended jobs are known."""
+async def _spent(queue: JobQueue, backlog: Backlog) -> tuple[Mapping[str, KindUse], list[str]]:
+    """As the ledger tells it, of the days of which all ended jobs are known; and all kinds that
+    have spent anything lately."""
     since = first_day(backlog.past, backlog.at)
-    if since is None:
-        return {}
-    return real_use(backlog, await queue.usage(UsageQuery("kind", since=since)), since)
+    lately = int(backlog.at // DAY) - LATELY_DAYS if since is None else since
+    usage = await queue.usage(UsageQuery("kind", since=lately))
+    spenders = [one.name for one in usage if one.tokens or one.cost]
+    return {} if since is None else real_use(backlog, usage, since), spenders
 
 
 def _lane(one: WaitingJobs | RunningJob) -> str:

@@ -20,7 +20,7 @@ from penstock.forecast.pace import StretchPace
 from penstock.forecast.what_if import WorkerPool
 from penstock.lanes import breaker, limits, waiting
 from penstock.lanes.state import LaneState
-from penstock.model.amounts import Amounts
+from penstock.model.amounts import NOTHING, Amounts
 from penstock.model.lane import SPARE
 from penstock.ports.queue import NO_LANE
 
@@ -35,6 +35,8 @@ PLAIN_SECONDS = 0.0003
 """What a process needs for a job beside its handler."""
 CHECK_STARTS = 250
 """Starts between two looks at whether all goes on as before."""
+CHECK_EVENTS = 250
+"""Whatever happens, others get their turn after so much of it."""
 SPANS = 3
 """Windows over which the pace is taken of what is counted in windows: it goes up and down in each.
 """
@@ -169,6 +171,7 @@ class VirtualRun:
         """Run it to its end, or to the horizon; from time to time, the share that is done."""
         from penstock.forecast.steady_state import pass_by
 
+        happened = 0
         self._claim()
         while self.events and self.events[0][0] <= self.begun + HORIZON_SECONDS:
             at, _, event = heappop(self.events)
@@ -178,10 +181,14 @@ class VirtualRun:
                 at, _, event = heappop(self.events)
                 self._happen(at, event)
             self._claim()
+            happened += 1
             if self.starts - self._checked >= CHECK_STARTS:
                 self._checked = self.starts
                 pass_by(self)
-                yield self.done / max(1, self.total)
+            elif happened < CHECK_EVENTS:
+                continue
+            happened = 0
+            yield self.done / max(1, self.total)
         for name in list(self._holding):
             self._hold(name, None)
 
@@ -319,12 +326,24 @@ class VirtualRun:
         if by.hold in (Hold.DAY, Hold.BLOCKED):
             self._unsettle(name)
         at, waits_for = waiting.look_again(lanes, self.now, amount)
+        if at is not None and by.hold in (Hold.DAY, Hold.TOKENS):
+            at = max(at, self._room_at(lanes, amount))
         if waits_for is not None:
             self._waiters.setdefault(waits_for, {})[name] = None
         if at is not None:
             at = max(at, self.now + LEAST_AHEAD)
             self.looks[name] = at
             heappush(self.events, (at, next(self.numbers), name))
+
+    def _room_at(self, lanes: list[LaneState], amount: Amounts | None) -> float:
+        """When there is room for an amount, if nothing can give some back before. Workers look
+        every second, for what others settle; here nobody does unless something runs."""
+        if any(lane.in_flight for lane in lanes) or all(lane.amounts is None for lane in lanes):
+            return self.now
+        from penstock.lanes.amounts import AHEAD_SECONDS, room
+
+        at = room(lanes, amount or NOTHING, max(self.now, *(one.next_start for one in lanes))).at
+        return at - AHEAD_SECONDS
 
     def _claim_plain(self, workers: VirtualWorkers) -> None:
         kinds = [kind for kind in self.kinds_in.get(NO_LANE, ()) if workers.handles(kind)]
@@ -348,11 +367,7 @@ class VirtualRun:
         return self.lines[lane, kind].take()
 
     def _start(
-        self,
-        workers: VirtualWorkers,
-        group: JobGroup,
-        at: float,
-        booking: Booking | None = None,
+        self, workers: VirtualWorkers, group: JobGroup, at: float, booking: Booking | None = None
     ) -> None:
         workers.free -= 1
         self.starts += 1

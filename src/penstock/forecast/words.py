@@ -39,6 +39,11 @@ def in_words(forecast: Forecast) -> list[str]:
     if forecast.unknown_kinds:
         kinds = ", ".join(forecast.unknown_kinds)
         said.append(f"assumed, because none has run: a second each for {kinds}")
+    if forecast.uncounted_kinds:
+        kinds = ", ".join(forecast.uncounted_kinds)
+        said.append(
+            f"not counted: tokens and cost of {kinds}, of whose permits too little is known"
+        )
     if forecast.bounds:
         said.append("tokens and cost are what jobs reserve: too little is known of what they use")
     return said

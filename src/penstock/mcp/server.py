@@ -88,9 +88,7 @@ class PenstockMCP(MCPServer[McpServices]):
         )
 
     async def _list_for_caller(
-        self,
-        ctx: ServerRequestContext[McpServices, Any],
-        params: PaginatedRequestParams | None,
+        self, ctx: ServerRequestContext[McpServices, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """The tools that the caller may call."""
         caller = self._service.caller_of(ctx.request)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from penstock.outbound.guard import GuardedClient, Resolver
 
+KEPT_SECONDS = 3.0
+"""How long an idle connection is used again. Many servers end theirs after 5 s, without a word: a
+request that crosses that on its way is lost, and nobody can tell whether it was read."""
+
 
 class HttpClient:
     """The connection pools of a process: one for URLs from its own code, and a guarded one."""
@@ -43,7 +47,11 @@ class HttpClient:
             import httpx2
 
             _hush()
-            limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+            limits = httpx2.Limits(
+                max_connections=100,
+                max_keepalive_connections=20,
+                keepalive_expiry=KEPT_SECONDS,
+            )
             # Jobs of all tenants share it: what one is told to remember is not sent by another.
             forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
             self._client = httpx2.AsyncClient(

@@ -28,6 +28,7 @@ import httpx2
 from penstock import runtime
 from penstock.errors import FetchError
 from penstock.outbound.certificates import trusted
+from penstock.outbound.client import KEPT_SECONDS
 from penstock.outbound.web_address import Allow, kind_of, not_public
 
 log = logging.getLogger("penstock.fetch")
@@ -138,7 +139,7 @@ class GuardedClient:
             ssl_context=trusted(),
             max_connections=100,
             max_keepalive_connections=20,
-            keepalive_expiry=5.0,
+            keepalive_expiry=KEPT_SECONDS,
             network_backend=network,
         )
 

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 ASKED = ("params", "content", "data", "files", "json")
 """Options that say what is asked. Headers do, too, but for those that are credentials."""
-SECRETS = (
-    "authorization",
-    "cookie",
-    "proxy-authorization",
-    "x-api-key",
-    "crossref-plus-api-token",
-)
+SECRETS = ("authorization", "cookie", "proxy-authorization", "x-api-key", "crossref-plus-api-token")
 """Headers that are sent only to the host that the caller named."""
 NOT_KEPT = ("set-cookie", "content-encoding", "content-length", "transfer-encoding")
 

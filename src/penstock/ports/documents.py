@@ -6,12 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from penstock.model.document import (
-    Document,
-    DocumentRef,
-    Hit,
-    StoredChunk,
-)
+from penstock.model.document import Document, DocumentRef, Hit, StoredChunk
 
 
 class Version(NamedTuple):

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from penstock.engine.context import JobContext
-from penstock.errors import ConfigError, DocumentTooLarge, FetchError
+from penstock.errors import DocumentTooLarge, FetchError
+from penstock.errors.extras import needing
 from penstock.lanes.registry import LaneRegistry
 from penstock.outbound.fetch import Fetched
 from penstock.outbound.web_address import WebAddress
@@ -76,11 +77,8 @@ class Robots:
     async def allowed(self, ctx: JobContext, address: WebAddress, lane_of: LaneOf) -> Decision:
         """Decide whether a page may be fetched. Raises what `ctx.fetch` raises if the server is
         unreachable or returns 5xx: then it is unknown, and the job is retried later."""
-        try:
-            import protego  # noqa: F401 (here, because most processes fetch no pages)
-        except ModuleNotFoundError:
-            # Not before: a server that nobody asks for research runs without it.
-            raise ConfigError("pages of the web need: pip install 'penstock[research]'") from None
+        with needing("pages of the web need", "research"):
+            import protego  # noqa: F401 (here: a server that nobody asks for research has none)
         known = await self._rules(ctx, address, lane_of)
         where = f"the robots.txt of {address.host}"
         if known.problem:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -34,7 +36,8 @@ class CallingThread:
     def __init__(self) -> None:
         self.ended = False
         """Whether it waits no more. Tasks that were begun meanwhile may go on."""
-        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._ending = threading.Lock()
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
 
     def wait(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T:
         """Have an event loop of another thread do this; what it came to. CancelledError if that
@@ -47,15 +50,24 @@ class CallingThread:
         future.add_done_callback(lambda _: self._calls.put(None))
         try:
             while (call := self._next(loop)) is not None:
-                call()
+                call.make()
             return future.result()
         except BaseException:  # if the program is interrupted, the loop need not go on
             future.cancel()
             raise
         finally:
-            self.ended = True
+            self._end()
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> Callable[[], None] | None:
+    def _end(self) -> None:
+        """Give up what it was still to do: nobody does that any more."""
+        with self._ending:
+            self.ended = True
+        with suppress(queue.Empty):
+            while True:
+                if (call := self._calls.get_nowait()) is not None:
+                    call.give_up()
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> _Call | None:
         while True:
             try:
                 return self._calls.get(timeout=LOOK_SECONDS)
@@ -66,19 +78,38 @@ class CallingThread:
     async def call(self, function: Callable[[], T]) -> T:
         """In the event loop: have the thread call this. It is not given up once it is under way:
         whoever uses the connection next finds nobody else using it."""
-        loop = asyncio.get_running_loop()
-        outcome: asyncio.Future[T] = loop.create_future()
-
-        def call() -> None:
-            try:
-                value = function()
-            except BaseException as error:
-                loop.call_soon_threadsafe(outcome.set_exception, error)
+        call = _Call(function)
+        with self._ending:
+            if self.ended:
+                call.outcome.cancel()
             else:
-                loop.call_soon_threadsafe(outcome.set_result, value)
+                self._calls.put(call)
+        value: T = await finished(call.outcome)
+        return value
 
-        self._calls.put(call)
-        return await finished(outcome)
+
+class _Call:
+    """A call that the event loop waits for, and the thread makes."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._loop = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[Any] = self._loop.create_future()
+
+    def make(self) -> None:
+        try:
+            value = self._function()
+        except Exception as error:
+            self._loop.call_soon_threadsafe(self.outcome.set_exception, error)
+        except BaseException:  # it is the program that is interrupted, not the loop
+            self.give_up()
+            raise
+        else:
+            self._loop.call_soon_threadsafe(self.outcome.set_result, value)
+
+    def give_up(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.outcome.cancel)
 
 
 async def finished(call: asyncio.Future[T]) -> T:

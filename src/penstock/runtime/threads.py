@@ -48,11 +48,7 @@ class Batches(Generic[T]):
     in order, at most `together` at a time. `end` is called there as the last thing."""
 
     def __init__(
-        self,
-        name: str,
-        perform: Callable[[list[T]], None],
-        end: Callable[[], None],
-        together: int,
+        self, name: str, perform: Callable[[list[T]], None], end: Callable[[], None], together: int
     ) -> None:
         self._perform = perform
         self._end = end

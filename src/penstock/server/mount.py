@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ from penstock.server.problems import Problem, busy
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
+log = logging.getLogger("penstock.server")
+
 CallerOf = Callable[[Request], Caller | Awaitable[Caller | None] | None]
 """Tells the caller of a request from what the application has found out about its user; None if
 that is nobody."""
@@ -36,6 +39,10 @@ SITE = "site"
 VOUCHED = "vouched"
 """Key in a request's state: whether the application has told the caller."""
 DESCRIPTION = "/openapi.json"
+NO_CALLER = (
+    "the caller= of mounted() returned a %s: return None for nobody, or a Caller of "
+    "penstock.types: Caller(tenant='default', scopes=frozenset({KeyScope.READ}), key='user:7')"
+)
 CODES = {401: "unauthorized", 403: "forbidden"}
 
 
@@ -158,6 +165,9 @@ class SiteCallers(Callers):
                     error.status_code, code, str(error.detail), headers=error.headers
                 ) from None
             if found is not None:
+                if not isinstance(found, Caller) or isinstance(found.scopes, str):
+                    log.error(NO_CALLER, type(found).__name__)
+                    raise Problem(500, "internal", "no caller is told; see the server log")
                 request.scope["state"][VOUCHED] = True
                 return found
         return await super().caller(request)

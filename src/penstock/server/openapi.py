@@ -47,10 +47,7 @@ _bodies: dict[str, type[BaseModel]] = {}
 
 
 def spec(
-    model: Any,
-    status: int = 200,
-    body: type[BaseModel] | None = None,
-    **media: Any,
+    model: Any, status: int = 200, body: type[BaseModel] | None = None, **media: Any
 ) -> dict[str, Any]:
     """Describe a route: its response, and the body that it reads itself: JSON as in `body`, or one
     of the other media types."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.member import Joining
+from penstock.adapters.queue import Joining
 from penstock.adapters.sqlite.member import SqliteMember
 from penstock.model.job import Job
 from penstock.ports.lanes import Returned

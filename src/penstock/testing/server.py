@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from penstock.adapters.member import Joining
+from penstock.adapters.queue import Joining
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.adapters.sqlite.lanes import free_slots
@@ -23,15 +23,7 @@ from penstock.adapters.sqlite.transaction import Transaction, run, sql
 from penstock.errors import QueueUnavailable
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    Exchange,
-    Lease,
-    Progress,
-    Ref,
-    Settlement,
-    Topic,
-    Want,
-)
+from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Topic, Want
 from penstock.testing.loop import SimulatedProcess, current
 from penstock.testing.machine import Machine
 from penstock.testing.model import ReferenceModel

@@ -28,11 +28,7 @@ class ApiKeys:
         it may call these, over HTTP and MCP, and do nothing else.
         ValidationError says what is wrong with what was asked for."""
         key, secret = new_key(
-            name,
-            tenant=tenant,
-            scopes=scopes,
-            requests_per_minute=requests_per_minute,
-            tools=tools,
+            name, tenant=tenant, scopes=scopes, requests_per_minute=requests_per_minute, tools=tools
         )
         await self.store.add_key(key, hash_of(secret.reveal()))
         return key, secret

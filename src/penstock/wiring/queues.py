@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from penstock.adapters.queue import QueueOptions
 from penstock.errors import ConfigError
@@ -29,11 +28,15 @@ def choose_queue(
 
             return SqliteQueue(url, durable=settings.durable, **common)
         case "postgresql" | "postgres":
-            with _extra("postgres", "PostgreSQL", module="asyncpg"):
+            from penstock.errors.extras import needing
+
+            with needing("PostgreSQL queues need", "postgres"):
                 from penstock.adapters.postgres import PostgresQueue
             return PostgresQueue(url, poll_only=settings.poll_only, **common)
         case "redis" | "rediss" | "unix" | "valkey":
-            with _extra("redis", "Redis", module="redis"):
+            from penstock.errors.extras import needing
+
+            with needing("Redis queues need", "redis"):
                 from penstock.adapters.redis import RedisQueue
             trust = {"allow_volatile": settings.allow_volatile, "wait_aof": settings.wait_aof}
             return RedisQueue(url, **trust, **common)
@@ -42,14 +45,3 @@ def choose_queue(
                 f"no queue for {scheme!r} URLs; write sqlite:///jobs.db, "
                 "postgresql://user@host/database or redis://localhost:6379/0"
             )
-
-
-@contextmanager
-def _extra(name: str, queues: str, *, module: str) -> Iterator[None]:
-    """Where `module` is not installed, say which extra of the package brings it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise ConfigError(f"{queues} queues need: pip install 'penstock[{name}]'") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.adapters.sql.store import Store
 from penstock.config import Config
 from penstock.errors import ConfigError
+from penstock.errors.extras import needing
 from penstock.ports.queue import JobQueue
 
 
@@ -27,15 +28,11 @@ def choose_store(queue: JobQueue, config: Config, what: str) -> Store:
 
 
 def _postgres(queue: JobQueue, config: Config) -> Store:
-    try:
+    with needing("PostgreSQL stores need", "postgres"):
         from penstock.adapters.postgres import PostgresQueue
         from penstock.adapters.postgres.address import parse
         from penstock.adapters.postgres.database import Database
         from penstock.adapters.postgres.store import PostgresStore
-    except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
-            raise
-        raise ConfigError("PostgreSQL stores need: pip install 'penstock[postgres]'") from None
     if isinstance(queue, PostgresQueue) and (
         not config.store or parse(config.store) == queue.database.address
     ):

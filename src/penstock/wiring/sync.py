@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterator,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    contextmanager,
-    suppress,
-)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, suppress
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from penstock import runtime
 from penstock.app import Penstock
+from penstock.engine.orchestrator import JobOrchestrator
 from penstock.errors import QueueError
 from penstock.runtime.calling_thread import CallingThread
+
+log = logging.getLogger("penstock")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -205,10 +197,26 @@ class SyncPenstock:
         try:
             yield entered
         except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and isinstance(entered, JobOrchestrator):
+                self._interrupt(entered)
             if not self.run(manager.__aexit__(type(error), error, error.__traceback__)):
                 raise
         else:
             self.run(manager.__aexit__(None, None, None))
+
+    def _interrupt(self, orchestrator: JobOrchestrator) -> None:
+        """Stop as `penstock worker` does after Ctrl-C, and at once after another."""
+        try:
+            if busy := orchestrator.status["busy"]:
+                log.warning(
+                    "waiting up to %g s for running jobs (%d); Ctrl-C again returns them to the "
+                    "queue",
+                    self.app.config.engine.grace_seconds,
+                    busy,
+                )
+            self.run(orchestrator.stop())
+        except KeyboardInterrupt:
+            self.run(orchestrator.stop(0))
 
 
 class _LoopThread:

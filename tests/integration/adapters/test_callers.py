@@ -50,6 +50,8 @@ async def test_jobs_come_with_the_callers_commit_and_workers_are_woken_by_it(
 ) -> None:
     app, caller = both
     ready = app.queue.listen(Topic.READY)
+    if app.queue.url.startswith("postgres"):
+        assert await ready.wait(PATIENCE), "no connection for wake-ups"
     while await ready.wait(0.2):
         pass
     one = await app.enqueue("ship", {"order": "é"}, priority="high", log="paper", conn=caller.conn)

@@ -12,6 +12,7 @@ from penstock import JobContext, JobState
 from penstock.errors import CutShort, RateLimited, Unavailable
 from penstock.model.answer import Phase
 from penstock.model.lane import LaneConfig
+from penstock.ports.language_model import LanguageModel
 from tests.support.handler_app import SOON, HandlerApp, error_of
 from tests.support.model_server import ANSWER, PLAN, ModelServer, Reply
 from tests.support.phase_models import LANES, QUESTION, ask, phases, streamed
@@ -215,6 +216,21 @@ async def test_trouble_is_what_it_means_and_quotes_nothing(
     assert str(done.result).startswith(f"{kind}(")
     assert "canary" not in str(done)
     assert len(model.asked()) == 1, "a request to a model is not repeated by itself"
+
+
+async def test_server_that_ends_a_connection_behind_a_stream_is_asked_over_another(
+    runner: HandlerApp, model: ModelServer
+) -> None:
+    """As llama.cpp's does, which has promised to keep it."""
+    model.script[ANSWER] = Reply("one two", leaves=True)
+    answer = phases(model)[Phase.ANSWER]
+    done = await runner.run(lambda ctx: in_turn(ctx, answer))
+    assert done.error is None
+    assert done.result == ["one two"] * 2
+
+
+async def in_turn(ctx: JobContext, model: LanguageModel) -> list[str]:
+    return [await ask(ctx, model, "streamed"), await ask(ctx, model, "whole")]
 
 
 @both

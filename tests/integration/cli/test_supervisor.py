@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from penstock.cli.supervisor import own_arguments, snapshot
+from penstock.cli.supervisor import WorkerProcesses, own_arguments, snapshot
 from tests.support.cli import Cli, Running, wait_until
 
 APP = """
@@ -72,6 +76,16 @@ def test_processes_end_with_their_supervisor_and_with_an_empty_queue(cli: Cli) -
 
 def test_an_app_that_is_not_there_ends_all(cli: Cli) -> None:
     assert "no module 'nothing'" in cli("worker", "nothing:app", "--processes", "2", code=2).err
+
+
+def test_exit_code_of_a_process_that_has_just_ended_is_not_lost() -> None:
+    """It is read by whoever waits for the process, not by who tells it to stop."""
+    child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(2)"])
+    assert os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT) is not None
+    process: Any = SimpleNamespace(pid=child.pid, returncode=None, send_signal=child.send_signal)
+    WorkerProcesses._signal([process])
+    assert child.returncode is None
+    assert child.wait() == 2
 
 
 def test_changed_code_is_run(cli: Cli) -> None:

@@ -7,12 +7,14 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
 from penstock.adapters.postgres.address import parse
+from penstock.contrib.django.database import url_of_postgres
 from tests.support.database_servers import postgres_url
 
 ROOT = Path(__file__).parents[3]
@@ -56,6 +58,30 @@ def test_site_on_sqlite_finds_the_interface_as_it_is_promised(
 ) -> None:
     options = {"queue": f"sqlite:///{tmp_path}/jobs.db"} if elsewhere else {}
     check(on_sqlite(tmp_path), tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        (
+            {"USER": "a", "PASSWORD": "b@", "HOST": "db", "PORT": "5"},
+            "postgresql://a:b%40@db:5/site",
+        ),
+        ({"PASSWORD": "secret", "HOST": "::1"}, "postgresql://:secret@[::1]/site"),
+        ({"HOST": "/run/pg", "PORT": 5}, "postgresql:///site?host=%2Frun%2Fpg&port=5"),
+        (
+            {"HOST": "db", "OPTIONS": {"sslmode": "verify-full", "sslrootcert": "/a b", "pool": 1}},
+            "postgresql://db/site?sslmode=verify-full&sslrootcert=%2Fa+b",
+        ),
+    ],
+)
+def test_the_queue_is_where_the_database_is_and_no_less_protected(
+    given: dict[str, Any], url: str
+) -> None:
+    usual = {"NAME": "site", "USER": "", "PASSWORD": "", "HOST": "", "PORT": ""}
+    found = url_of_postgres(usual | given)
+    assert found == url
+    assert "secret" not in parse(found).shown
 
 
 def check(database: dict[str, str], tmp_path: Path, **options: str) -> None:

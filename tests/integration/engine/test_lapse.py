@@ -13,6 +13,7 @@ from penstock import JobContext, JobOrchestrator, JobState, Penstock
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.errors import QueueUnavailable
 from penstock.model.tally import Tally
+from tests.conformance.support import claim
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
@@ -126,13 +127,16 @@ async def test_joining_again_outlasts_a_queue_that_cannot_be_reached(
         await does_new_work(app, orchestrator)
 
 
-async def test_a_sign_off_that_fails_closes_no_file_twice(
+async def test_a_sign_off_that_fails_closes_no_file_twice_and_forgets_no_start(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with farm.bare() as app:
         queue = app.queue
         assert isinstance(queue, SqliteQueue)
         member = await queue.join(["work"], 1, 60.0)
+        job = await app.enqueue("work")
+        (lease,) = await claim(member, 1)
+        member.mark_started(lease)
 
         async def write(operation: Callable[[Any], Any], **options: Any) -> Any:
             raise QueueUnavailable("gone for a moment")
@@ -151,6 +155,7 @@ async def test_a_sign_off_that_fails_closes_no_file_twice(
             for other in others:
                 os.close(other)
         assert await app.processes() == []
+        assert (await app.get(job.id)).attempts == 1
 
 
 async def test_joining_again_outlasts_an_error_that_nobody_expected(

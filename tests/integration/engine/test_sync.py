@@ -18,7 +18,9 @@ import flask
 import pytest
 
 from penstock import JobContext, Penstock
+from penstock.engine.orchestrator import JobOrchestrator
 from penstock.errors import JobNotFound, QueueError, WaitTimeout
+from penstock.runtime.calling_thread import calling_thread
 from penstock.types import SyncPenstock
 from tests.conformance.support import BACKENDS
 
@@ -93,6 +95,36 @@ def test_an_error_within_a_block_leaves_the_workers_stopped(app: Penstock) -> No
     with app.sync() as q, pytest.raises(ZeroDivisionError), q.running():
         _ = 1 / 0
     assert sync_threads() == []
+
+
+def test_ctrl_c_says_what_it_waits_for_and_another_returns_it_to_the_queue(
+    app: Penstock, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = threading.Event()
+
+    @app.job
+    async def endless(ctx: JobContext) -> None:
+        begun.set()
+        await asyncio.sleep(1000)
+
+    def interrupt_again(orchestrator: JobOrchestrator) -> None:
+        while not orchestrator.status["draining"]:
+            time.sleep(0.01)
+        os.kill(os.getpid(), 2)
+
+    def work(q: SyncPenstock) -> None:
+        with q.running() as orchestrator:
+            assert begun.wait(250)
+            threading.Thread(target=interrupt_again, args=[orchestrator]).start()
+            os.kill(os.getpid(), 2)
+
+    with app.sync() as q:
+        job = q.enqueue("endless")
+        with pytest.raises(KeyboardInterrupt):
+            work(q)
+        assert q.get(job.id).state == "queued"
+        assert q.processes() == []
+    assert "for running jobs (1); Ctrl-C again returns them to the queue" in caplog.text
 
 
 async def named(app: Penstock) -> str:
@@ -239,6 +271,26 @@ def test_an_interrupted_wait_is_cancelled_in_the_loop(app: Penstock) -> None:
             q.run(wait_for_ever())
         assert q.jobs() == []
     assert ended == ["cancelled"]
+
+
+def test_an_interrupt_within_what_the_thread_does_for_the_loop_leaves_the_app_open(
+    app: Penstock,
+) -> None:
+    async def statement() -> None:
+        thread = calling_thread()
+        assert thread is not None
+        await thread.call(lambda: os.kill(os.getpid(), 2))
+
+    async def statements() -> None:
+        """The second is asked for when nobody waits any more."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(statement())
+            both.create_task(statement())
+
+    with app.sync() as q:
+        with pytest.raises(KeyboardInterrupt):
+            q.run(statements())
+        assert q.jobs() == []
 
 
 def in_child(work: Callable[[], str]) -> str:

@@ -103,7 +103,7 @@ async def test_request_that_was_refused_or_never_sent_costs_nothing(
         seen = []
         for url, lane in ((server.url("/busy"), "model"), ("http://127.0.0.1:9/", "gone")):
             try:
-                await ctx.http.post(url, lane=lane, amount=500)
+                await ctx.http.post(url, lane=lane, amount=500, patience=PATIENCE)
             except PenstockError as error:
                 seen.append(type(error).__name__)
         return seen

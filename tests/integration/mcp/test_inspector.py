@@ -18,7 +18,7 @@ from tests.support.serve_process import Host
 from tools import get_inspector
 
 pytestmark = [
-    pytest.mark.timeout(600),  # the first time it is downloaded
+    pytest.mark.timeout(1800),  # the first time it is downloaded
     pytest.mark.skipif(shutil.which("npm") is None, reason="the Inspector needs npm"),
 ]
 INSPECTOR_ERAS = {"old": "legacy", "new": "modern"}

@@ -190,6 +190,22 @@ async def test_users_of_the_site_are_tenants_with_scopes(app: Penstock) -> None:
             assert [one["id"] for one in listed["jobs"]] == [mine["id"]]
 
 
+async def test_a_hook_that_returns_no_caller_is_told_in_the_log_what_to_return(
+    app: Penstock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def text(request: Request) -> Any:
+        return request.user.username
+
+    site = FastAPI(lifespan=app.lifespan(workers=0))
+    site.add_middleware(AuthenticationMiddleware, backend=ByHeader())
+    site.mount("/queue", mounted(app, caller=text))
+    async with served(site) as url, client(url, "ada") as ada:
+        told = await ada.get("/queue/v1/jobs")
+        assert (told.status_code, told.json()["code"]) == (500, "internal")
+        assert (await ada.get("/queue/")).status_code == 500
+    assert "caller= of mounted() returned a str: return None for nobody, or a Caller" in caplog.text
+
+
 async def test_cookies_of_the_site_are_no_good_to_other_sites(app: Penstock) -> None:
     site = Starlette(lifespan=app.lifespan(workers=0))
     site.add_middleware(AuthenticationMiddleware, backend=ByHeader())

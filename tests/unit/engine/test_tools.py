@@ -111,6 +111,16 @@ def test_a_key_tells_calls_apart() -> None:
         tool_of(order, key=lambda given: given["absent"]).key_of(arguments)
 
 
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Choice:
+    color: Color | None = None
+
+
 def test_a_form_can_ask_for_plain_fields_only() -> None:
     asking = asking_of("Which?", Line)
     assert asking.schema["required"] == ["item"]
@@ -119,6 +129,14 @@ def test_a_form_can_ask_for_plain_fields_only() -> None:
         asking_of("Which?", Lines)
     with pytest.raises(ConfigError, match="asks for a pydantic model"):
         asking_of("Which?", int)
+    with pytest.raises(ConfigError, match=r"ctx\.ask: Unable to generate"):
+        asking_of("Which?", Penstock)
+
+
+def test_a_form_can_ask_for_one_of_some_texts_that_may_be_left_out() -> None:
+    asked = asking_of("Which?", Choice).schema
+    assert asked["properties"]["color"] == {"type": "string", "enum": ["red", "blue"]}
+    assert "required" not in asked
 
 
 def test_what_is_no_tool_is_refused_when_it_is_written() -> None:

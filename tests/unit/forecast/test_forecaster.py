@@ -111,6 +111,32 @@ def test_slots_hold_up_what_they_hold_up() -> None:
     assert line.per_minute == pytest.approx(240, rel=0.03)
 
 
+def test_days_in_which_nothing_starts_are_passed_by() -> None:
+    told = list(
+        forecaster(
+            [waiting("embed", 400, "api", each=Amounts(tokens=100))],
+            {"api": {"tokens_per_day": 1000}},
+            past("embed", "api", 0.1),
+        ).run()
+    )
+    assert isinstance(told[-1], Forecast)
+    assert seconds(told[-1]) == pytest.approx(39 * DAY - NOW % DAY, abs=60)
+    assert told[-1].lines[0].held_by is Hold.DAY
+    assert len(told) < 50, "not a look a second"
+
+
+def test_others_get_their_turn_though_nothing_starts() -> None:
+    """A job that is under way may give back what it has reserved, so the lane is looked at."""
+    under_way = RunningJob("embed", "default", "api", 50, "a", NOW)
+    looks = forecaster(
+        [waiting("embed", 40, "api", each=Amounts(tokens=1000))],
+        {"api": {"tokens_per_day": 1000}},
+        past("embed", "api", 5000.0),
+        running=[under_way],
+    ).run()
+    assert len(list(looks)) > 20
+
+
 def test_a_rate_holds_up_what_it_holds_up() -> None:
     lanes = {"api": {"requests_per_interval": 60, "interval_seconds": 60.0}}
     told = forecast([waiting("fetch", 600, "api")], lanes, past("fetch", "api", 0.1))

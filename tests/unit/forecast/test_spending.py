@@ -4,6 +4,7 @@ import pytest
 
 from penstock.forecast.forecast import Forecast
 from penstock.forecast.spending import KindUse, first_day, real_use
+from penstock.forecast.words import in_words
 from penstock.model.amounts import Amounts
 from penstock.ports.backlog import PAST_RUNS, Backlog, PastRun, RunningJob
 from penstock.ports.ledger import DAY, UsageSum
@@ -53,3 +54,14 @@ def test_a_forecast_tells_what_jobs_use_and_not_what_they_reserve() -> None:
     assert told.cost == pytest.approx(100 * 0.0004 + 50 * 0.002)
     assert told.tokens == 100 * 40 + 50 * 30
     assert not told.bounds
+
+
+def test_kinds_of_whose_permits_too_little_is_known_are_named() -> None:
+    jobs = [waiting("ask", 10, "llm", each=Amounts(100)), waiting("known", 5), waiting("new", 5)]
+    known = {"known": KindUse(30.0, 2000.0, None)}
+    lanes = {"llm": {"cost_per_day": 100.0}}
+    spenders = ["ask", "known", "new", "gone"]
+    *_, told = forecaster(jobs, lanes, spent=known, spenders=spenders).run()
+    assert isinstance(told, Forecast)
+    assert told.uncounted_kinds == ["new"]
+    assert any("not counted: tokens and cost of new," in line for line in in_words(told))

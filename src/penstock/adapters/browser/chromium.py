@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.browser.tab import Tab
 from penstock.errors import BrowserLost, ConfigError
+from penstock.errors.extras import needing
 from penstock.model.browser import BrowserConfig
 
 if TYPE_CHECKING:
@@ -211,14 +212,8 @@ async def _in_time(close: Callable[[], Coroutine[Any, Any, None]], what: str) ->
 
 
 def _playwright() -> None:
-    try:
+    with needing("search engines in a browser need", "browser"):
         import playwright.async_api  # noqa: F401 (here, because few processes need it)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "playwright":
-            raise
-        raise ConfigError(
-            "search engines in a browser need: pip install 'penstock[browser]'"
-        ) from None
 
 
 def _short(error: Exception) -> str:

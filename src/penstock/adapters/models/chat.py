@@ -129,7 +129,9 @@ class ChatModel:
                     lane=self.lane,
                     max_bytes=MAX_BYTES,
                     silence=SILENCE,
-                    headers=self._server.headers(),
+                    # Some servers end the connection behind a stream and do not say so: what is
+                    # asked over it at once is lost. So it is not used again.
+                    headers={**self._server.headers(), "connection": "close"},
                     json=question,
                     amount=bill,
                 ) as parts,

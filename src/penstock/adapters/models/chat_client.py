@@ -18,7 +18,7 @@ from penstock.text.normalize import storable
 MAX_LINE = 1_000_000
 """Bytes of a line of a stream."""
 LAST_WORDS = 1.0
-"""Seconds for what is behind the end of an answer: read, the connection can be used again."""
+"""Seconds for what is behind the end of an answer: what it has used, from some servers."""
 DONE = b"[DONE]"
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 

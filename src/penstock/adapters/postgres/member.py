@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 
-from penstock.adapters.member import Joining
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Connection, Pool, Transaction
 from penstock.adapters.postgres.lanes import PostgresLanes, free_slots, unserved
@@ -24,22 +23,14 @@ from penstock.adapters.postgres.settle import (
     settle,
     standing_leases,
 )
+from penstock.adapters.queue import Joining
 from penstock.adapters.sql import changes, permits
 from penstock.adapters.sql.lane_settle import Learning
 from penstock.adapters.sql.member import SqlMember
 from penstock.lanes.permit import still_ours, to_nobody
 from penstock.lanes.verdict import lane_of
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    Exchange,
-    Lease,
-    Progress,
-    Ref,
-    Settlement,
-    StepWrite,
-    Topic,
-    Want,
-)
+from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, StepWrite, Topic, Want
 from penstock.ports.steps import EVENT_NAME, StepRow
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.member import Joining
 from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
@@ -40,7 +39,7 @@ from penstock.adapters.postgres.feed import FeedReader
 from penstock.adapters.postgres.lanes import PostgresLanes, configured
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.wakeups import Wakeups
-from penstock.adapters.queue import QueueOptions
+from penstock.adapters.queue import Joining, QueueOptions
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue

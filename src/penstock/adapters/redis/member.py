@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.lease_watch import LeaseWatch
 from penstock.adapters.life_file import open_life_file
-from penstock.adapters.member import Joining, QueueMember
+from penstock.adapters.queue import Joining, QueueMember
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.redis import lanes, rows, steps, takeover
 from penstock.adapters.redis.connections import BlockingChannel

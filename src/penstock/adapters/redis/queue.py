@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from penstock import runtime
 from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.member import Joining
-from penstock.adapters.queue import BaseQueue, QueueOptions
+from penstock.adapters.queue import BaseQueue, Joining, QueueOptions
 from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.redis import address, budgets, feed, figures, lanes, ledger, rows, steps
 from penstock.adapters.redis.connections import Connections
@@ -44,14 +43,7 @@ from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import (
-    CASCADE_SECONDS,
-    FeedEntry,
-    JobFilter,
-    NewJobs,
-    Stopped,
-    Topic,
-)
+from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, JobFilter, NewJobs, Stopped, Topic
 from penstock.ports.steps import SECRET_BYTES, SIGNAL_LIMIT, Recorded, StepRow, signal_wait
 
 if TYPE_CHECKING:

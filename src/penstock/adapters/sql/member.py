@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from penstock import runtime
 from penstock.adapters.life_file import open_life_file
-from penstock.adapters.member import Joining, QueueMember
+from penstock.adapters.queue import Joining, QueueMember
 from penstock.adapters.sql import lanes, takeover
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 
 T = TypeVar("T")
-EndOfMember = Callable[[LaneRows, Path, MemberLook], Awaitable[None]]
 
 
 class SqlQueue(BaseQueue):
@@ -70,10 +69,7 @@ class SqlQueue(BaseQueue):
         renewed since; each in a transaction of its own."""
         for end, members in ((takeover.dead, dead), (takeover.lapsed, lapsed)):
             for member in members:
-                await self.change(partial(self._end, end, member))
-
-    async def _end(self, end: EndOfMember, member: MemberLook, tx: Sql) -> None:
-        await end(self.lane_rows(tx), self.folder, member)
+                await self.change(partial(end, self, member))
 
     async def rows(self, statement: str, /, **values: Any) -> list[Row]:
         """The rows of one statement that only reads."""

@@ -22,10 +22,7 @@ class LogEntry(NamedTuple):
     data: dict[str, Any]
 
 
-LOGGED = (
-    *(Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED),
-    Outcome.SUSPENDED,
-)
+LOGGED = (*(Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED), Outcome.SUSPENDED)
 """What a watcher of a log is told; a hand-back changes nothing for it."""
 
 READY_AGAIN = (Outcome.HANDED_BACK, Outcome.SUSPENDED)

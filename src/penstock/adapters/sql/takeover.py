@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.adapters.lease_watch import MemberLook
 from penstock.adapters.life_file import SUFFIX, Started, print_of, proven_dead, started_jobs
@@ -17,6 +17,9 @@ from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.adapters.sql.stop import cancel_requeued
 from penstock.model.job import DEFAULT_MAX_RETRIES, HISTORY_LIMIT
 from penstock.ports.queue import Topic
+
+if TYPE_CHECKING:
+    from penstock.adapters.sql.queue import SqlQueue
 
 log = logging.getLogger("penstock")
 
@@ -125,26 +128,26 @@ async def take_back_jobs(
     return jobs
 
 
-async def lapsed(rows: LaneRows, folder: Path, seen: MemberLook) -> None:
+async def lapsed(queue: SqlQueue, seen: MemberLook, tx: Sql) -> None:
     """End a membership that was not renewed in time (its process is frozen or far away), if it has
     not been since, and unless somebody else is at it."""
-    row = await rows.tx.one(
+    row = await tx.one(
         "SELECT id, host, pid FROM penstock.processes"
         " WHERE number = :number AND life = :life AND heartbeat_at = :renewed"
         " FOR UPDATE SKIP LOCKED",
         **seen._asdict(),
     )
     if row is not None:
-        started = started_jobs(folder / seen.life)
-        jobs = await end_membership(rows, seen.number, row["id"], started, LAPSED)
+        started = started_jobs(queue.folder / seen.life)
+        jobs = await end_membership(queue.lane_rows(tx), seen.number, row["id"], started, LAPSED)
         tell(row["host"], row["pid"], LAPSED, jobs)
 
 
-async def dead(rows: LaneRows, folder: Path, seen: MemberLook) -> None:
+async def dead(queue: SqlQueue, seen: MemberLook, tx: Sql) -> None:
     """End a membership if its process is provably dead."""
-    path = folder / seen.life
+    path = queue.folder / seen.life
     with proven_dead(path) as is_dead:
-        row = await rows.tx.one(
+        row = await tx.one(
             "SELECT id, boot, host, pid FROM penstock.processes"
             " WHERE number = :number AND life = :life FOR UPDATE",
             **seen._asdict(),
@@ -152,7 +155,7 @@ async def dead(rows: LaneRows, folder: Path, seen: MemberLook) -> None:
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.
             started = started_jobs(path) if row["boot"] == boot_id() else None
-            jobs = await end_membership(rows, seen.number, row["id"], started, DIED)
+            jobs = await end_membership(queue.lane_rows(tx), seen.number, row["id"], started, DIED)
             tell(row["host"], row["pid"], DIED, jobs)
 
 

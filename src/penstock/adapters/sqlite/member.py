@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.adapters.member import Joining
+from penstock.adapters.queue import Joining
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.member import SqlMember
 from penstock.adapters.sqlite import lanes
@@ -18,15 +18,7 @@ from penstock.adapters.sqlite.renewal import Renewal
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
 from penstock.adapters.sqlite.transaction import Transaction, own, run, sql
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import (
-    Exchange,
-    Lease,
-    Progress,
-    Settlement,
-    StepWrite,
-    Topic,
-    Want,
-)
+from penstock.ports.queue import Exchange, Lease, Progress, Settlement, StepWrite, Topic, Want
 from penstock.ports.steps import EVENT_NAME
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock import runtime
-from penstock.adapters.member import Joining
-from penstock.adapters.queue import QueueOptions
+from penstock.adapters.queue import Joining, QueueOptions
 from penstock.adapters.sql.chores import Placed
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.queue import SqlQueue
@@ -31,13 +30,7 @@ T = TypeVar("T")
 class SqliteQueue(SqliteFile, SqlQueue):
     """See `penstock.ports.queue.JobQueue`. Any number of processes may share the file."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        durable: bool = True,
-        **options: Unpack[QueueOptions],
-    ) -> None:
+    def __init__(self, url: str, *, durable: bool = True, **options: Unpack[QueueOptions]) -> None:
         SqliteFile.__init__(self, url, durable=durable)
         SqlQueue.__init__(self, **options)
         self._shared = SqliteDatabase(self)

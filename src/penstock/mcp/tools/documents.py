@@ -26,10 +26,7 @@ QUERY_LIMIT = 10_000
 URL_LIMIT = 2000
 
 Name = Annotated[str, Field(min_length=1, max_length=240)]
-Rank = Annotated[
-    str | None,
-    Field(pattern="^[0-9]{1,3}$", description="From the previous result."),
-]
+Rank = Annotated[str | None, Field(pattern="^[0-9]{1,3}$", description="From the previous result.")]
 
 
 @dataclass(slots=True, frozen=True)
@@ -173,8 +170,7 @@ async def get_page(
         int, Field(ge=100, le=MAX_TEXT, description="Characters to read at a time.")
     ] = 10_000,
     cursor: Annotated[
-        str | None,
-        Field(pattern="^[0-9]{1,12}$", description="From the previous result."),
+        str | None, Field(pattern="^[0-9]{1,12}$", description="From the previous result.")
     ] = None,
 ) -> Annotated[CallToolResult, RootModel[PageContent]]:
     """Read the stored text of a page or document, in parts. It fetches nothing: a page can be read

@@ -26,10 +26,7 @@ class OwnTool(Tool):
     """A tool whose arguments are checked by the handler of its jobs."""
 
     async def run(
-        self,
-        arguments: dict[str, Any],
-        context: Context[Any, Any],
-        convert_result: bool = False,
+        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
     ) -> Any:
         return await self.fn(arguments, context)
 
@@ -59,9 +56,7 @@ def own_tool(tool: AppTool) -> Tool:
         annotations=ToolAnnotations(read_only_hint=True)
         if tool.read_only
         else ToolAnnotations(
-            read_only_hint=False,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.repeatable,
+            read_only_hint=False, destructive_hint=tool.destructive, idempotent_hint=tool.repeatable
         ),
     )
 

@@ -89,16 +89,13 @@ async def get_status(
     task_id: TaskId,
     wait: Wait = 0,
     since: Annotated[
-        int | None,
-        Field(ge=0, description="Previous `version`: wait for a newer one."),
+        int | None, Field(ge=0, description="Previous `version`: wait for a newer one.")
     ] = None,
     until: Annotated[
-        Literal["news", "end"],
-        Field(description="Any change, or the end of the current searches."),
+        Literal["news", "end"], Field(description="Any change, or the end of the current searches.")
     ] = "news",
     show: Annotated[
-        Shown,
-        Field(description="List to page through; the others are shortened."),
+        Shown, Field(description="List to page through; the others are shortened.")
     ] = "results",
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum items.")] = LISTED,
     cursor: Annotated[

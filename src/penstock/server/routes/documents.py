@@ -139,10 +139,7 @@ async def chunks(
 
 @routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)
 async def delete(
-    request: Request,
-    tenant_view: WriteAccess,
-    document_id: str,
-    collection: Collection = "default",
+    request: Request, tenant_view: WriteAccess, document_id: str, collection: Collection = "default"
 ) -> Response:
     """Delete a document, in any state."""
     ref = tenant_view.documents.ref(document_id, collection=collection, tenant=tenant_view.tenant)
@@ -155,10 +152,7 @@ async def delete(
 
 @routes.post("/v1/documents/{document_id:name}/retry", **spec(Document, 202))
 async def retry(
-    request: Request,
-    tenant_view: WriteAccess,
-    document_id: str,
-    collection: Collection = "default",
+    request: Request, tenant_view: WriteAccess, document_id: str, collection: Collection = "default"
 ) -> Response:
     """Retry a failed document from its original. Its error is kept until then. A key without the
     scope `read` gets only `id`, `collection` and `state`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from array import array
 from collections import Counter
 from typing import Any
 
@@ -11,10 +12,10 @@ import pytest
 
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database, numbered_statement
+from penstock.adapters.postgres.documents import PostgresDocuments
 from penstock.adapters.postgres.documents import search as searching
 from penstock.adapters.postgres.documents import text as full_text
 from penstock.adapters.postgres.documents.text import bm25
-from penstock.adapters.postgres.documents.vectors import floats
 from penstock.ports.documents import DocumentQuery, Findings, Scope
 from penstock.retrieval.query import weight
 from tests.conformance.document_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
@@ -43,17 +44,23 @@ WITH c AS (
 )
 INSERT INTO penstock.term_counts SELECT lexeme, count(*) FROM c, unnest(c.lexemes) GROUP BY lexeme
 """
-VECTORS = """
+NORMAL = "sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random())"
+VECTORS = f"""
 INSERT INTO penstock.vectors SELECT 1, 1, n::text, l2_normalize(ARRAY[
-    sin(n), sin(2 * n), sin(3 * n), sin(5 * n), sin(7 * n), sin(11 * n), sin(13 * n), sin(17 * n)
+    {", ".join([NORMAL] * 8)}
 ]::real[]::vector) FROM generate_series(0, $1 - 1) AS n
 """
+"""In all directions alike. Of vectors on a line that winds through space the index finds only those
+near some stretch of it, now and then all of them on the wrong one."""
+RECALL = 0.9
+"""Of ten questions; over twelve indexes never less than 0.99. By chance it would be 0.006."""
 
 
 async def fill(mine: Psql) -> None:
     """Many chunks in two collections, and no statistics of them."""
     await fill_chunks(mine)
     await mine.execute("SELECT penstock.add_model_1($1, 8)", MODEL)
+    await mine.execute("SELECT setseed(0.5)")
     await mine.connection.execute(mine.sql(VECTORS), CHUNKS, timeout=60)
 
 
@@ -70,6 +77,7 @@ class Watched:
         self._connection = connection
         self._explain = explain
         self.plans: list[str] = []
+        self.ef_search = ""
 
     def __getattr__(self, name: str) -> Any:
         plain = getattr(self._connection, name)
@@ -79,6 +87,7 @@ class Watched:
         async def explained(statement: str, *values: Any, timeout: float | None = None) -> Any:
             rows = await self._connection.fetch(f"{self._explain} {statement}", *values)
             self.plans.append("\n".join(row[0] for row in rows))
+            self.ef_search = await self._connection.fetchval("SHOW hnsw.ef_search")
             return await plain(statement, *values, timeout=timeout)
 
         return explained
@@ -86,6 +95,23 @@ class Watched:
     async def find(self, url: str, what: DocumentQuery) -> Findings:
         self.plans.clear()
         return await searching.find(Database(parse(url)), self, what)
+
+
+async def share_found(documents: PostgresDocuments, mine: Psql, question: list[float]) -> float:
+    """How many of the 50 nearest to a question the index finds, each with its exact score."""
+    query = array("f", question)
+    by_index = (await documents.find(wanted(Scope(TENANT), [], query.tobytes(), limit=50))).vector
+    exact = await mine.fetch(
+        "SELECT c.number, -(v.vector <#> $1::real[]::vector) AS score"
+        " FROM penstock.vectors AS v JOIN penstock.chunks AS c USING (hash)"
+        " ORDER BY score DESC LIMIT 50",
+        query.tolist(),
+    )
+    scores = {row["number"]: row["score"] for row in exact}
+    same = [hit for hit in by_index if hit.chunk in scores]
+    for hit in same:
+        assert hit.score == pytest.approx(scores[hit.chunk], abs=1e-5)
+    return len(same) / len(scores)
 
 
 async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say() -> None:
@@ -109,6 +135,7 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
                 found = await watched.find(url, wanted(scope, terms, query, limit=20))
                 plans = "\n".join(watched.plans)
                 assert not re.search(r"Seq Scan on (?!tenants|models)", plans), plans
+                assert watched.ef_search == str(searching.EF_SEARCH)
                 wide = scope.documents is None and not scope.metadata
                 assert ("chunks_lexemes" in plans) or not wide
                 assert ("vectors_near_1" in plans) == wide, plans
@@ -124,18 +151,10 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
         )
         assert [hit.chunk for hit in best] == [number for (number,) in rows], "the rarest decides"
 
-        by_index = (await documents.find(wanted(Scope(TENANT), [], query, limit=50))).vector
-        exact = await mine.fetch(
-            "SELECT c.number, -(v.vector <#> $1::real[]::vector) AS score"
-            " FROM penstock.vectors AS v JOIN penstock.chunks AS c USING (hash)"
-            " ORDER BY score DESC LIMIT 50",
-            floats(query),
-        )
-        scores = {row["number"]: row["score"] for row in exact}
-        same = [hit for hit in by_index if hit.chunk in scores]
-        assert len(same) >= 45, "an index of this kind may miss a few"
-        for hit in same:
-            assert hit.score == pytest.approx(scores[hit.chunk], abs=1e-6)
+        dice = random.Random(7)
+        questions = [[dice.gauss(0, 1) for _ in range(8)] for _ in range(10)]
+        recall = [await share_found(documents, mine, question) for question in questions]
+        assert sum(recall) / len(recall) >= RECALL, "an index of this kind may miss a few"
 
         await mine.execute("SET enable_seqscan = off")  # as in every transaction that writes
         look = mine.sql(numbered_statement("look_at_vectors", "penstock")[0])

@@ -152,6 +152,7 @@ async def test_whoever_was_woken_too_early_is_woken_again(queue: PostgresQueue, 
 
 async def test_nobody_is_woken_while_there_is_nothing_to_come(queue: PostgresQueue) -> None:
     wakeup = queue.listen(Topic.FINISHED)
+    assert await wakeup.wait(SOON), "no connection for wake-ups"
     await add(queue, 1, log="paper")
     (entry,) = await entries(queue, 1)
     while await wakeup.wait(0.5):

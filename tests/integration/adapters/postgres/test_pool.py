@@ -163,7 +163,7 @@ async def queue() -> AsyncIterator[PostgresQueue]:
 async def test_membership_ends_all_its_connections_though_one_cannot_be(
     queue: PostgresQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    member = await queue.join(["work"], 1, 60.0)
+    member: Any = await queue.join(["work"], 1, 60.0)
     (work,) = [connection for connection, _ in member._trips._idle]
 
     def close() -> None:
