@@ -42,7 +42,7 @@ SERVICES = frozenset(
     ]
 )
 """What is in these packages for the sake of others: ports, values and tables of services."""
-MAX_LINES = 15_640
+MAX_LINES = 15_560
 """The aim is 12,000: this may fall and must not rise. Steps, receipts, signals and events came
 after the aim; what the queue, its port and the context of a job have for them is always there. So
 did handles, of which every `@app.job` makes one, and the home of an app that is open, and the
