@@ -39,7 +39,7 @@ def change(state: BudgetState, config: BudgetConfig, now: float) -> None:
         state.per, state.timezone = config.per, config.timezone
         _, state.ends = period(config.per, config.timezone, now)
     state.tokens_limit, state.cost_limit = config.tokens, config.cost_limit
-    state.warned = state.warned and state.share >= WARNED_AT
+    state.warned = min(state.warned, _warning(state))
 
 
 def roll(state: BudgetState, now: float) -> bool:
@@ -48,7 +48,7 @@ def roll(state: BudgetState, now: float) -> bool:
         return False
     state.begins, state.ends = period(state.per, state.timezone, now)
     state.tokens = state.cost = 0
-    state.warned = False
+    state.warned = 0
     return True
 
 
@@ -64,11 +64,17 @@ def spend(state: BudgetState, at: float, tokens: int, cost: int, lane: str = "")
 
 
 def warns(state: BudgetState) -> bool:
-    """Whether most of it is spent, for the first time in this period."""
-    if state.warned or state.share < WARNED_AT:
+    """Whether most of it is spent, or all, for the first time in this period."""
+    if _warning(state) <= state.warned:
         return False
-    state.warned = True
+    state.warned = _warning(state)
     return True
+
+
+def _warning(state: BudgetState) -> int:
+    if state.reached:
+        return 2
+    return 1 if state.share >= WARNED_AT else 0
 
 
 def first_closed(

@@ -85,8 +85,8 @@ class BudgetState:
     tokens: int = 0
     cost: int = 0
     """Spent, or reserved."""
-    warned: bool = False
-    """Somebody was told, in this period, that most of it is spent."""
+    warned: int = 0
+    """What somebody was told of in this period: 1: most of it is spent; 2: all of it."""
     lanes: list[str] = field(default_factory=list)
     """In which something was spent of it."""
     configured: str | None = None

@@ -64,7 +64,7 @@ def test_a_request_of_another_period_does_not_count() -> None:
     tomorrow = state.ends
     assert not budgets.roll(state, tomorrow - 0.001)
     assert budgets.roll(state, tomorrow)
-    assert (state.cost, state.warned, state.begins) == (0, False, tomorrow)
+    assert (state.cost, state.warned, state.begins) == (0, 0, tomorrow)
     budgets.spend(state, NOW, 0, -900_000)  # given back too late
     assert state.cost == 0
 

@@ -78,7 +78,7 @@ def state_of(payer: str, flat: Any) -> BudgetState:
         float(row["ends"]),
         int(row["tokens"]),
         int(row["cost"]),
-        row["warned"] == "1",
+        int(row["warned"]),
         json.loads(row["lanes"]),
         row["configured"] or None,
     )
@@ -94,7 +94,7 @@ def _fields(state: BudgetState) -> dict[str, str]:
         "ends": _text(state.ends),
         "tokens": str(state.tokens),
         "cost": str(state.cost),
-        "warned": "1" if state.warned else "0",
+        "warned": str(state.warned),
         "lanes": json.dumps(state.lanes),
         "configured": state.configured or "",
     }

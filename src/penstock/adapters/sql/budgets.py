@@ -80,11 +80,7 @@ class LockedBudgets:
     async def save(self) -> tuple[Charged, Woken]:
         """Store them; what came of it, and what lets those go on who may spend again."""
         changed = [self._states[payer] for payer in sorted(self._changed)]
-        told = [
-            state
-            for state in changed
-            if rules.warns(state) or (state.reached and state.payer not in self._closed)
-        ]
+        told = [state for state in changed if rules.warns(state)]
         if changed:
             await self._tx.execute_many("save_budget", [row_of(state) for state in changed])
         opened = [
@@ -274,13 +270,11 @@ async def reasons(tx: Sql, jobs: Sequence[Row]) -> dict[int, str]:
 
 def state_of(row: Row) -> BudgetState:
     values = {name: row[name] for name in BudgetState.__dataclass_fields__}
-    return BudgetState(
-        **{**values, "warned": bool(row["warned"]), "lanes": json.loads(row["lanes"])}
-    )
+    return BudgetState(**{**values, "lanes": json.loads(row["lanes"])})
 
 
 def row_of(state: BudgetState) -> dict[str, Any]:
     values = {name: getattr(state, name) for name in BudgetState.__dataclass_fields__}
     text = json.dumps(state.lanes)
-    flags = {"warned": int(state.warned), "reached": int(state.reached)}
+    flags = {"reached": int(state.reached)}
     return {**values, **flags, "lanes": text}

@@ -108,9 +108,7 @@ for payer, row in pairs(rows) do
     local warned = budgets.warns(row)
     budgets.save(row)
     if row.was_reached and not budgets.reached(row) then budgets.wake(payer) end
-    if warned or budgets.reached(row) and not row.was_reached then
-      told[#told + 1] = budgets.told(payer)
-    end
+    if warned then told[#told + 1] = budgets.told(payer) end
   end
 end
 for _, one in ipairs(refused) do

@@ -62,8 +62,9 @@ local function share(row)
 end
 
 function budgets.warns(row)
-  if row.warned == 1 or share(row) < WARNED_AT then return false end
-  row.warned = 1
+  local warning = budgets.reached(row) and 2 or share(row) >= WARNED_AT and 1 or 0
+  if warning <= row.warned then return false end
+  row.warned = warning
   return true
 end
 
