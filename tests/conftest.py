@@ -19,6 +19,7 @@ CHAOS = Path(__file__).parent / "chaos"
 LONG = Path(__file__).parent / "long.txt"
 EARLY = (
     "tests/chaos/test_gone.py",
+    "tests/chaos/test_matrix.py",
     "tests/conformance/queue/test_life_cycle.py",
     "tests/docs/test_answers_guide.py",
     "tests/docs/test_research_guide.py",
@@ -30,10 +31,16 @@ EARLY = (
     "tests/integration/mcp/test_inspector.py",
     "tests/integration/adapters/postgres/test_trouble.py",
     "tests/integration/documents/test_retrieval.py",
+    "tests/integration/documents/test_scans.py",
+    "tests/integration/engine/test_freeze.py",
+    "tests/integration/librarian/test_trouble.py",
     "tests/integration/test_wheel.py",
 )
 """The longest tests are in these: begun last, one process would still wait for them when the others
 have nothing left to do."""
+
+# Until all is collected: what is made meanwhile stays, and to look at it again and again takes 2 s.
+gc.disable()
 
 # The same examples on every run, and no limit on their time: the machine may be busy.
 settings.register_profile(
@@ -77,6 +84,7 @@ def pytest_collection_finish() -> None:
     """Keep the tests themselves out of every later search for garbage, which they make slow."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

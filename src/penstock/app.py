@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from penstock.research.service import Research
     from penstock.wiring.budgets import Budgets
     from penstock.wiring.keys import ApiKeys
+    from penstock.wiring.schedules import Schedules
     from penstock.wiring.services import AppServices, Service
     from penstock.wiring.sync import SyncPenstock
 
@@ -209,6 +210,13 @@ class Penstock(Operations):
 
             self._step_results = step_results(self.queue, self.config.blobs)
         return self._step_results
+
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules that are made and changed while everything runs."""
+        from penstock.wiring.schedules import Schedules
+
+        return Schedules(self.queue, self.handlers, self._enqueuer)
 
     @property
     def feeds(self) -> Feeds:
@@ -366,6 +374,7 @@ class Penstock(Operations):
         32 hex digits that nobody else can have chosen, names the job itself: if it is there
         already, it is given back. The other options are those of `EnqueueOptions`.
         """
+        self._check_loop()
         return await self._enqueuer.enqueue(kind, payload, key=key, job_id=job_id, **options)
 
     async def enqueue_many(
@@ -378,10 +387,16 @@ class Penstock(Operations):
     ) -> list[Job]:
         """Store many jobs of one kind, up to 10,000 in one transaction (or all in that of `conn`).
         `keys` has one for each, or None; the options are those of `EnqueueOptions`."""
+        self._check_loop()
         return await self._enqueuer.enqueue_many(kind, payloads, keys=keys, **options)
+
+    def _check_loop(self) -> None:
+        if self.home is not None:
+            self.home.check_awaited()
 
     async def get(self, job_id: str) -> Job:
         """Return the current state of a job. Raises JobNotFound."""
+        self._check_loop()
         jobs = await self.queue.get([job_id])
         if job_id not in jobs:
             raise JobNotFound(job_id)
@@ -437,6 +452,7 @@ class Penstock(Operations):
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """Wait until the job is completed, failed or cancelled, and return it. Raises
         WaitTimeout after `timeout` seconds."""
+        self._check_loop()
         return await self._waiters.job(job_id, timeout)
 
     async def result(self, job_id: str, timeout: float | None = None) -> Any:

@@ -13,6 +13,7 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
 from penstock.model.research import ResearchTask
+from penstock.model.schedule import ScheduleInfo
 from penstock.model.step import ReceiptDetails, Step
 from penstock.outbound.fetch import JobFetch
 from penstock.outbound.http import JobHttp
@@ -34,6 +35,7 @@ from penstock.wiring.handles import (
 )
 from penstock.wiring.job_ref import JobRef
 from penstock.wiring.keys import ApiKeys
+from penstock.wiring.schedules import Schedules, SyncSchedules
 from penstock.wiring.sync import SyncPenstock
 
 __all__ = [
@@ -80,6 +82,8 @@ __all__ = [
     "Research",
     "ResearchTask",
     "Resumed",
+    "ScheduleInfo",
+    "Schedules",
     "SearchResult",
     "Secret",
     "Step",
@@ -88,6 +92,7 @@ __all__ = [
     "StoredChunk",
     "SyncJobHandle",
     "SyncPenstock",
+    "SyncSchedules",
     "TaskLine",
     "TaskView",
     "Usage",

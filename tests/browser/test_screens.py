@@ -165,6 +165,24 @@ def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Serve
     look.fine()
 
 
+def test_schedules_are_paused_resumed_and_run_now(board: Board, served: Served) -> None:
+    async def make(app: Penstock) -> None:
+        await app.schedules.set("nightly <b>", "add", {"a": 1}, cron="0 3 * * *")
+
+    board.do(make)
+    look = board.look("/schedules").live()
+    row = look.find("tr").filter(has_text="nightly <b>")
+    row.get_by_role("button", name="Pause").click()
+    look.says("Schedule nightly <b> paused")
+    expect(row).to_contain_text("paused")
+    row.get_by_role("button", name="Run now").click()
+    look.says(re.compile("Job [0-9a-f]{32} enqueued"))
+    row.get_by_role("button", name="Resume").click()
+    look.says("Schedule nightly <b> resumed")
+    expect(row).to_contain_text(re.compile(r"in \d+"))
+    look.fine()
+
+
 @pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light"))
 def test_screens_are_accessible_fit_and_complain_about_nothing(
     board: Board, served: Served, look_of: str
@@ -182,6 +200,7 @@ def test_screens_are_accessible_fit_and_complain_about_nothing(
         "lanes": "/lanes",
         "lane": "/lanes/catalogue",
         "dead-letters": "/dead-letters",
+        "schedules": "/schedules",
         "actions": "/actions",
     }
     device: Device = DEVICES[name]

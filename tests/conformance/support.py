@@ -9,7 +9,9 @@ import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 import redis
@@ -20,6 +22,7 @@ from penstock.adapters.postgres import queue as postgres_queue
 from penstock.adapters.redis import RedisQueue, connections, wakeups
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.adapters.sqlite import database as sqlite_database
+from penstock.adapters.sqlite.schema import migrate
 from penstock.model.ids import new_id, new_ids
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
@@ -160,7 +163,10 @@ class SqliteBackend(SqlBackend):
         """pytest removes the folder."""
 
     def url(self, folder: Path) -> str:
-        return f"sqlite:///{folder}/jobs.db"
+        path = folder / "jobs.db"
+        path.touch(0o600)
+        path.write_bytes(_new_file())
+        return f"sqlite:///{path}"
 
     def queue(self, url: str, **options: Any) -> JobQueue:
         return SqliteQueue(url, durable=False, **options)
@@ -169,6 +175,16 @@ class SqliteBackend(SqlBackend):
         path = url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute(for_sqlite(statement), values)
+
+
+@cache
+def _new_file() -> bytes:
+    """A queue in which nothing was done: to make its tables takes longer than many a test."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "jobs.db"
+        with closing(sqlite_database.connect(path, "NORMAL")) as connection:
+            migrate(connection, path)
+        return path.read_bytes()
 
 
 def for_sqlite(statement: str) -> str:

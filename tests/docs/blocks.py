@@ -20,6 +20,7 @@ SHOWN = "text"
 """The language of what is only to be looked at: a picture, an output, a form of a call."""
 
 SERVER_GUIDE = "test_server_guide.py::test_guide_to_the_server_runs_as_written"
+TESTING_GUIDE = "test_guide_to_testing_runs_as_written"
 RUN_BY: tuple[tuple[str, str, str], ...] = (
     ("README.md", "python", "test_docs.py::test_program_of_the_readme_runs"),
     ("docs/quickstart.md", "python", "test_docs.py::test_quickstart_runs_as_written"),
@@ -42,6 +43,10 @@ RUN_BY: tuple[tuple[str, str, str], ...] = (
             "tools": "test_guide_to_tools_runs_as_written",
         }.items()
         for language in ("python", "console")
+    ),
+    *(
+        ("docs/guide-testing.md", language, f"test_testing_guide.py::{TESTING_GUIDE}")
+        for language in ("python", "ini")
     ),
     ("docs/guide-mcp.md", "json", "test_mcp_guide.py::test_configuration_to_paste_starts_it"),
     ("docs/guide-lanes.md", "console", "test_blocks.py::test_lanes_are_shown_as_the_guide_shows"),

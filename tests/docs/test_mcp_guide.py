@@ -66,6 +66,7 @@ def test_guide_to_mcp_names_every_tool_and_code() -> None:
     unraised = {
         *("job-ended", "log-stopped", "original-gone", "too-many-signals"),
         "tool-not-found",  # over MCP it is `not-found`
+        *("schedule-not-found", "schedule-in-code", "schedule-changed"),
     }
     assert codes == _codes() - unraised, "no tool can raise these"
 

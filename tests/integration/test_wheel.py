@@ -102,8 +102,9 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     with zipfile.ZipFile(wheel) as files:
         packed = {name for name in files.namelist() if not name.endswith("/")}
     own = {name for name in packed if ".dist-info/" not in name}
-    assert own == {name.removeprefix("src/") for name in tracked("src/penstock")}
+    assert own == {name.removeprefix("src/") for name in tracked("src")}
     assert {"penstock/py.typed", "penstock/adapters/redis/lua/enqueue.lua"} <= own
+    assert {"pytest_penstock/__init__.py", "pytest_penstock/py.typed"} <= own
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in packed)
 
 

@@ -48,8 +48,11 @@ LARGEST = 1 << 17
 """Bytes of a request."""
 APART = ("penstock.cli.__main__", "penstock.contrib.django")
 """What does something when it is loaded, or needs settings of a site."""
-LATE = ("PIL.Image", "pypdfium2", "pypdfium2.raw", "trafilatura")
-"""What parsers load when a document needs it."""
+LATE = (
+    *("PIL.Image", "pypdfium2", "pypdfium2.raw", "trafilatura"),
+    *("anyio._backends._asyncio", "numpy", "yaml"),
+)
+"""What parsers, and others, load only when they need it."""
 
 
 class Forked:
@@ -186,7 +189,8 @@ def server() -> socket.socket:
             [*WITH_INTERRUPTS, sys.executable, "-m", __name__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             cwd=ROOT,
-            env={**ENVIRONMENT, MARK: str(run_folder())},  # so that its forks end with the run
+            # The mark, so that its forks end with the run; and no thread of numpy's.
+            env={**ENVIRONMENT, MARK: str(run_folder()), "OPENBLAS_NUM_THREADS": "1"},
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # a Ctrl-C at the tests is not for it
         )

@@ -5,7 +5,8 @@ is given a file of tests at a time, and when none is left, half of what another 
 Reports come back here, so that options and reports of pytest are as ever.
 
 Tests marked `alone` come after all others, four at a time, and those of tests/chaos last: nearly
-all they do is wait. A process that dies fails the test it was at, and another takes its place.
+all they do is wait. They are few and long, and so shared out one by one. A process that dies fails
+the test it was at, and another takes its place.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Plan:
 class Worker:
     """A process that runs tests, as the process that collected them sees it.
 
-    It knows the test after the one it is at: pytest asks for that to keep what both use.
+    It is told its first; `tell_next` has to tell it the test after the one it is at, always: pytest
+    asks for that to keep what both use.
     """
 
     def __init__(self, number: int, session: pytest.Session, plan: Plan) -> None:
@@ -86,7 +88,6 @@ class Worker:
         reports.close()
         self._told = Numbers()
         self._told_all = False
-        self.tell_next()
         self.tell_next()
 
     def tell_next(self) -> None:
@@ -144,10 +145,8 @@ class Parallel:
             terminal.showfspath = False  # the file changes with every dot
         forks.server()  # one for all
         assert threading.active_count() == 1, "a fork would lack the other threads"
-        for numbers, at_once in _parts(session.items, self._at_once):
-            files = groupby(numbers, key=lambda number: session.items[number].path)
-            plan = Plan(of_file for _, of_file in files)
-            self._run(session, plan, min(at_once, len(numbers)))
+        for together, at_once in _parts(session.items, self._at_once):
+            self._run(session, Plan(together), min(at_once, sum(map(len, together))))
         assert self._told_of == len(session.items), "a test was lost, or run twice"
         return True
 
@@ -157,6 +156,8 @@ class Parallel:
             for number in range(at_once):
                 worker = Worker(number, session, plan)
                 workers[worker.connection] = worker
+            for worker in workers.values():  # now, so that nobody has two long ones too soon
+                worker.tell_next()
             while workers:
                 dead = [one for one, worker in workers.items() if worker.dead]
                 for ready in dead or wait(list(workers), LOOK_SECONDS):
@@ -174,6 +175,7 @@ class Parallel:
                             _report_death(session, session.items[owed[0]], code)
                             plan.give_back(worker.number, owed[1:])
                             worker = Worker(worker.number, session, plan)
+                            worker.tell_next()
                             workers[worker.connection] = worker
                     if session.shouldfail:
                         raise session.Failed(session.shouldfail)
@@ -198,17 +200,17 @@ class Reporting:
         return True
 
 
-def _parts(items: list[pytest.Item], at_once: int) -> Iterator[tuple[list[int], int]]:
-    """The tests that may run beside each other, and how many at a time."""
-    alone = {n for n, item in enumerate(items) if item.get_closest_marker("alone")}
-    chaos = {n for n in alone if CHAOS in items[n].path.parents}
-    for numbers, most in (
-        (set(range(len(items))) - alone, at_once),
-        (alone - chaos, ALONE_AT_ONCE),
-        (chaos, ALONE_AT_ONCE),
-    ):
-        if numbers:
-            yield sorted(numbers), min(at_once, most)
+def _parts(items: list[pytest.Item], at_once: int) -> Iterator[tuple[list[list[int]], int]]:
+    """The tests that may run beside each other: those that one process is given together, and how
+    many at a time."""
+    alone = [n for n, item in enumerate(items) if item.get_closest_marker("alone")]
+    others = sorted(set(range(len(items))).difference(alone))
+    files = [list(of_file) for _, of_file in groupby(others, key=lambda n: items[n].path)]
+    chaos = [[n] for n in alone if CHAOS in items[n].path.parents]
+    rest = [[n] for n in alone if [n] not in chaos]
+    for together, most in ((files, at_once), (rest, ALONE_AT_ONCE), (chaos, ALONE_AT_ONCE)):
+        if together:
+            yield together, min(at_once, most)
 
 
 def _report(session: pytest.Session, reports: list[dict[str, Any]]) -> None:

@@ -58,6 +58,10 @@ async def accepted(ctx: JobContext[Any], own: JobContext[Resources]) -> None:
     urgent = resize.with_options(priority="high", delay=5, key="cat", tenant="us", max_retries=1)
     assert_type(await urgent.enqueue(url="cat.jpg"), JobRef[Picture])
     assert_type(await resize.with_options(parent=ctx).enqueue("cat.jpg"), JobRef[Picture])
+    typed = resize.with_options(debounce=5, debounce_key="user:7", max_wait=60)
+    assert_type(await typed.enqueue(url="cat.jpg"), JobRef[Picture])
+    each = resize.with_options(unique_for=60.0, unique_key=["a", "b"])
+    assert_type(await each.enqueue_many(some), list[JobRef[Picture]])
     assert_type(resize.ref("0" * 32), JobRef[Picture])
     # Called, they are the functions they were.
     called = resize(ctx, "cat.jpg", width=2)
@@ -92,6 +96,7 @@ async def refused(ctx: JobContext[Any]) -> None:
     await resize.enqueue_many([{"url": "x"}])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
     await resize.enqueue_many([count.payload(["x"])])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
     resize.with_options(priority="urgent")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    resize.with_options(debounce="5 s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     resize.with_options(lane="x")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     await resize("cat.jpg")  # type: ignore[arg-type,call-arg]  # pyright: ignore[reportCallIssue]
     words: str = await (await count.enqueue(["x"])).result()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]

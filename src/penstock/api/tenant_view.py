@@ -14,6 +14,7 @@ from penstock.model.change import Change
 from penstock.model.document import Document
 from penstock.model.event import JobEvent
 from penstock.model.job import Job, JobState
+from penstock.model.schedule import ScheduleInfo
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup
 from penstock.ports.queue import JobFilter
@@ -74,9 +75,7 @@ class TenantView:
     # Jobs
 
     async def enqueue(self, kind: str, payload: dict[str, Any], **options: Any) -> Job:
-        for start, maker in RESERVED.items():
-            if kind.startswith(start):
-                raise ValidationError(f"jobs of kind {kind!r} are made by {maker}")
+        _refuse_reserved(kind)
         for start, owner in LOGS.items():
             if (options.get("log") or "").startswith(start):
                 raise ValidationError(f"logs called {start}... are those of {owner}")
@@ -193,6 +192,39 @@ class TenantView:
     def _mine(self, where: JobFilter) -> JobFilter:
         return replace(where, tenant=self.tenant)
 
+    # Schedules
+
+    async def schedules(
+        self, after: str | None, limit: int, *, code: bool
+    ) -> tuple[Sequence[ScheduleInfo], str | None]:
+        """A page of the tenant's schedules, and the name after which the next one begins; on the
+        first page with those in the `code`, which belong to the tenant `default`."""
+        found = await self.app.schedules.page(self.tenant, after, limit)
+        following = found[-1].name if len(found) == limit else None
+        if code and after is None:
+            in_code = await self.app.schedules.in_code()
+            found = [*found, *(one for one in in_code if one.tenant == self.tenant)]
+        return found, following
+
+    async def schedule(self, name: str) -> ScheduleInfo:
+        return await self.app.schedules.get(name, tenant=self.tenant)
+
+    async def set_schedule(self, name: str, kind: str, **options: Any) -> ScheduleInfo:
+        _refuse_reserved(kind)
+        return await self.app.schedules.set(name, kind, tenant=self.tenant, **options)
+
+    async def pause_schedule(self, name: str) -> ScheduleInfo:
+        return await self.app.schedules.pause(name, tenant=self.tenant)
+
+    async def resume_schedule(self, name: str) -> ScheduleInfo:
+        return await self.app.schedules.resume(name, tenant=self.tenant)
+
+    async def run_schedule(self, name: str, job_id: str | None = None) -> Job:
+        return await self.app.schedules.run_now(name, tenant=self.tenant, job_id=job_id)
+
+    async def remove_schedule(self, name: str) -> None:
+        await self.app.schedules.remove(name, tenant=self.tenant)
+
     # Lanes
 
     async def lanes(self, *, hosts: bool) -> list[LaneInfo]:
@@ -237,6 +269,12 @@ class TenantView:
         """Whether a job of a log is left to do."""
         unfinished = JobFilter(log=log, states=[JobState.QUEUED, JobState.RUNNING])
         return bool(await self.jobs(unfinished, 1, None))
+
+
+def _refuse_reserved(kind: str) -> None:
+    for start, maker in RESERVED.items():
+        if kind.startswith(start):
+            raise ValidationError(f"jobs of kind {kind!r} are made by {maker}")
 
 
 DEAD = (JobState.FAILED,)

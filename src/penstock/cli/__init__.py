@@ -40,6 +40,7 @@ from penstock.cli.options import (
     show_help,
 )
 from penstock.cli.research import research
+from penstock.cli.schedules import group as schedules_group
 from penstock.cli.search import search_documents
 from penstock.cli.serve import run_server
 from penstock.cli.status import list_actions, list_periodic, show_status
@@ -85,6 +86,7 @@ cli.add_typer(dead_letters_group, name="dead-letters")
 cli.add_typer(lanes_group, name="lanes")
 cli.command("forecast")(show_forecast)
 cli.command("periodic")(list_periodic)
+cli.add_typer(schedules_group, name="schedules")
 cli.command("ingest")(ingest_documents)
 cli.command("search")(search_documents)
 cli.add_typer(documents_group, name="documents")

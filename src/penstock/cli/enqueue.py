@@ -53,6 +53,15 @@ def enqueue_jobs(
     max_retries: int | None = option("N", "Maximum number of retries."),
     tenant: str = option("T", "Tenant that owns the job.", default="default"),
     log: str | None = option("L", "The log it reports to."),
+    debounce: float | None = option(
+        "S", "Start so many seconds after the last with this --debounce-key, once for all of them."
+    ),
+    debounce_key: str | None = option("K", "What --debounce goes by: the latest payload counts."),
+    max_wait: float | None = option("S", "Put off by --debounce no longer than this. [10 x S]"),
+    unique_for: float | None = option(
+        "S", "An equal one within so many seconds gives the first one's job."
+    ),
+    unique_key: str | None = option("K", "What is equal for --unique-for. [the same payload]"),
     wait: bool = flag("--wait", "Wait for the job, and print its result."),
     timeout: float | None = option("S", "Wait no longer than this, in seconds.", min=0),
     session: Session,
@@ -80,6 +89,11 @@ def enqueue_jobs(
         "max_retries": max_retries,
         "tenant": tenant,
         "log": log,
+        "debounce": debounce,
+        "debounce_key": debounce_key,
+        "max_wait": max_wait,
+        "unique_for": unique_for,
+        "unique_key": unique_key,
     }
     if source is not None:
         if payload is not None or key is not None:

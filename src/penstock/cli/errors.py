@@ -33,7 +33,7 @@ Exit codes:
        an answer failed or was cancelled; the doctor found something broken;
        the app's lifespan failed to start
   2    usage error or invalid input
-  3    job, lane, document, task, answer, key or queue not found
+  3    job, lane, schedule, document, task, answer, key or queue not found
   4    the queue, the store or a message broker is unreachable or unusable
   130  interrupted
   141  the output was closed (SIGPIPE)"""

@@ -90,6 +90,7 @@ def print_job(job: Job) -> None:
             "priority": job.priority.name.lower(),
             "lane": printable(job.lane or ""),
             "key": printable(job.key or ""),
+            "debounce key": printable(job.debounce_key or ""),
             "log": printable(job.log or ""),
             "parent": job.parent_id or "",
             "rerun of": job.rerun_of or "",

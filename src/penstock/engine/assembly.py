@@ -25,6 +25,7 @@ from penstock.engine.recording import Recording
 from penstock.engine.requests import Requests
 from penstock.engine.room import Room
 from penstock.engine.running import Running
+from penstock.engine.schedule_watch import ScheduleWatch
 from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
 from penstock.engine.waiters import JobWaiters
@@ -131,6 +132,9 @@ def assemble(
         handlers, claims, running, membership, endings, watchdog, loop_watch, services
     )
     pause = settings.upkeep_seconds
+    ticking_chores: list[Chore] = [*ticking]
+    if max_workers:
+        ticking_chores.append(ScheduleWatch(queue))
     background = [
         ReadyListener(queue, claims, requests),
         CancelListener(queue, settings.poll_seconds, events, membership, claims, running, watchdog),
@@ -154,5 +158,5 @@ def assemble(
         Workers(max_workers, events, parts),
         loop_watch,
         background,
-        [Repeated("ticker", ticker, CHORE_UPKEEPS * pause) for ticker in ticking],
+        [Repeated("ticker", ticker, CHORE_UPKEEPS * pause) for ticker in ticking_chores],
     )

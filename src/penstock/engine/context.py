@@ -40,7 +40,6 @@ from penstock.errors import NOT_ATTEMPTS, PenstockError, RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import DEFAULT_MAX_RETRIES, Job, JobState, Priority, parse_history
 from penstock.model.payload import encode_event, encode_payload
-from penstock.model.tick import tick_of
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 from penstock.telemetry import tracing
 from penstock.text.normalize import storable
@@ -158,7 +157,11 @@ class JobContext(Generic[State]):
     def tick(self) -> float | None:
         """The time a periodic job was due, in seconds since 1970; None for other jobs."""
         lease = self._run.lease
-        return tick_of(lease.id, lease.kind, lease.key)
+        if lease.key is None:
+            return None
+        from penstock.model.tick import tick_of  # most jobs have no key
+
+        return tick_of(lease.id, lease.kind, lease.key, lease.tenant)
 
     @property
     def attempt(self) -> int:
@@ -386,7 +389,8 @@ class JobContext(Generic[State]):
         A child must be done by the parent's deadline, if that is earlier than its own, and is
         cancelled with the parent; neither if it is `detached`. A parent that completes or fails
         leaves its children alone. ParentEnded once this run is over: cancelled, timed out, or
-        taken over by another process.
+        taken over by another process. With `debounce` it is nobody's child, because it may be the
+        job of many.
         """
         keys = None if key is None else [key]
         jobs = await self.enqueue_many(kind, [payload], keys=keys, detached=detached, **options)
@@ -403,12 +407,16 @@ class JobContext(Generic[State]):
     ) -> list[Job]:
         """Enqueue many children of one kind, up to 10,000 in one transaction; see `enqueue`."""
         lease = self._run.lease
+        shared = options.get("debounce") is not None
+        detached = detached or shared
         deadline = options.get("deadline")
         if deadline is not None:
             deadline = ahead(deadline, self._run.member.now())
         if lease.deadline is not None and not detached:
             deadline = lease.deadline if deadline is None else min(lease.deadline, deadline)
-        inherited = {"priority": Priority(lease.priority), "tenant": lease.tenant, "log": lease.log}
+        inherited: dict[str, Any] = {"priority": Priority(lease.priority), "tenant": lease.tenant}
+        if not shared:
+            inherited["log"] = lease.log
         given = {name: value for name, value in options.items() if value is not None}
         all_options = cast(EnqueueOptions, {**inherited, **given, "deadline": deadline})
         return await self._services.enqueuer.enqueue_many(

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from penstock.engine.handlers import Handlers, check_kind, check_limits
 from penstock.engine.spans import sending
@@ -25,13 +25,14 @@ from penstock.ports.queue import (
     TakenOver,
 )
 
+if TYPE_CHECKING:
+    from penstock.engine.bursts import Bursts
+
 logger = logging.getLogger("penstock")
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
 NAME_LIMIT = 512
-LONGEST_DELAY = 1e10
-"""Seconds: some three centuries. Times later than that are none that a date can be shown of."""
 ALIKE = 0.8
 """How like another a kind must be to be taken for a slip of the pen."""
 
@@ -61,6 +62,19 @@ class EnqueueOptions(TypedDict, total=False):
     """The log it reports to; of a child that of its parent unless given."""
     replace: Literal["finished"] | None
     """A key whose job failed or was cancelled starts a new job."""
+    debounce: float | None
+    """Seconds: starts so long after the last enqueue with this `debounce_key`, and once for all of
+    them, with the latest payload."""
+    debounce_key: str | Sequence[str] | None
+    """What `debounce` goes by, per tenant and kind: one for all, or a list with one for each."""
+    max_wait: float | None
+    """Seconds from the first of these enqueues; then it starts however many come. Ten times
+    `debounce` unless given."""
+    unique_for: float | None
+    """Seconds: an equal enqueue within them gives the first one's job, whatever became of it."""
+    unique_key: str | Sequence[str] | None
+    """What is equal for `unique_for`, per tenant and kind: what has this key, instead of what has
+    the same payload. One for all, or a list with one for each."""
     conn: Any
     """A connection of yours to the queue's database, with a transaction open: of asyncpg, psycopg,
     SQLAlchemy or Django; for a SQLite file of sqlite3, aiosqlite, SQLAlchemy or Django. The job is
@@ -134,6 +148,11 @@ class Enqueuer:
         rerun_of: str | None = None,
         records: TakenOver | None = None,
         replace: Literal["finished"] | None = None,
+        debounce: float | None = None,
+        debounce_key: str | Sequence[str] | None = None,
+        max_wait: float | None = None,
+        unique_for: float | None = None,
+        unique_key: str | Sequence[str] | None = None,
         conn: Any = None,
     ) -> list[Job]:
         """Store the jobs in one round trip per 10,000; nothing of a batch, or all of it."""
@@ -143,7 +162,7 @@ class Enqueuer:
         if replace not in (None, "finished"):
             raise ValidationError(f'replace is "finished" or None, not {replace!r}')
         for name, value in (("tenant", tenant), ("log", log), *(("key", k) for k in keys or ())):
-            _check_name(name, value)
+            check_name(name, value)
         check_limits(
             "the job",
             DEFAULT_TIMEOUT if timeout is None else timeout,
@@ -153,12 +172,21 @@ class Enqueuer:
         handler = self._handlers.get(kind)
         plain = [plain_payload(payload) for payload in payloads]
         if handler is None:
-            self._warn_of(kind)
+            self.warn_of(kind)
         else:
             timeout = handler.timeout if timeout is None else timeout
             max_retries = handler.max_retries if max_retries is None else max_retries
             for _, text in plain:
                 handler.arguments.parse(text)
+        bursts: Bursts | None = None
+        about = (debounce, debounce_key, max_wait, unique_for, unique_key)
+        if any(one is not None for one in about):
+            from penstock.engine.bursts import OPTIONS, bursts_of
+
+            key = next((one for one in keys or () if one is not None), None)
+            besides = {"key": key, "delay": delay, "run_at": run_at, "log": log}
+            options = {**dict(zip(OPTIONS, about, strict=True)), **besides}
+            bursts = bursts_of([text for _, text in plain], options)
         lanes = [
             UNKNOWN_LANE if handler is None else handler.lane_of(payload) for payload, _ in plain
         ]
@@ -180,9 +208,14 @@ class Enqueuer:
                 ids, plain, keys or [None] * len(plain), lanes, amounts, strict=True
             )
         ]
+        if bursts is not None:
+            items = [
+                item._replace(burst=burst) for item, burst in zip(items, bursts.keys, strict=True)
+            ]
         jobs: list[Job] = []
         for first in range(0, len(items), BATCH):
-            some = items[first : first + BATCH]
+            whole = items[first : first + BATCH]
+            some = whole if bursts is None else bursts.distinct(whole)
             batch = NewJobs(
                 kind=kind,
                 items=some,
@@ -199,6 +232,8 @@ class Enqueuer:
                 rerun_of=rerun_of,
                 records=records,
                 replace_finished=replace == "finished",
+                debounce=None if bursts is None else bursts.debounce,
+                unique_for=None if bursts is None else bursts.unique_for,
             )
             with sending(kind, tenant, some) as span:
                 traced = (
@@ -206,10 +241,11 @@ class Enqueuer:
                     if span.traceparent
                     else batch
                 )
-                jobs += await self._queue.enqueue(traced, conn)
+                stored = await self._queue.enqueue(traced, conn)
+                jobs += stored if bursts is None else bursts.spread(whole, some, stored)
         return jobs
 
-    def _warn_of(self, kind: str) -> None:
+    def warn_of(self, kind: str) -> None:
         """Say once that a kind without a handler here is much like one that has one. Others are
         no mistake: their handlers are in another program."""
         if kind in self._unknown or len(self._unknown) >= BATCH:
@@ -224,14 +260,14 @@ class Enqueuer:
             )
 
 
-def _start(delay: float | None, run_at: When | None, now: float) -> float | None:
+def _start(delay: Any, run_at: When | None, now: float) -> float | None:
     if delay is not None and run_at is not None:
         raise ValidationError("give either delay or run_at, not both")
     if delay is not None:
         is_number = isinstance(delay, int | float) and not isinstance(delay, bool)
-        if not is_number or not 0 <= delay < LONGEST_DELAY:
+        if not is_number or not 0 <= delay < 1e10:
             raise ValidationError(f"delay is a number of seconds, 0 or more, not {delay!r:.60}")
-        return now + delay
+        return now + float(delay)
     return None if run_at is None else absolute("run_at", run_at)
 
 
@@ -256,7 +292,8 @@ def ahead(deadline: When, now: float) -> float:
     return at
 
 
-def _check_name(name: str, value: Any) -> None:
+def check_name(name: str, value: Any) -> None:
+    """ValidationError unless it is a name that a queue can store, or None."""
     if value is None:
         return
     if not isinstance(value, str) or not 0 < len(value) <= NAME_LIMIT or not value.isprintable():

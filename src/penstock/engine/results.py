@@ -54,12 +54,7 @@ def _typed(kind: str, returns: Any) -> Read:
             try:
                 parse = pydantic.TypeAdapter(returns).validate_json
             except pydantic.errors.PydanticUserError:
-                log.warning(
-                    "%s: results cannot be read as the type that its handler returns (%s), so they "
-                    "are given as JSON",
-                    kind,
-                    returns,
-                )
+                log.warning("%s: results are given as JSON, not as %s", kind, returns)
                 parse = json.loads
         try:
             return parse(json.dumps(result))

@@ -19,6 +19,8 @@ CATCH_UP_SECONDS = 3600.0
 LEAST_CATCH_UP = 1.0
 """Less would be missed by a process that is merely busy."""
 LEAST_SECONDS = 0.1
+LEAST_ROW_SECONDS = 1.0
+"""Of a schedule that is a row: each tick writes it."""
 MAX_SECONDS = 366 * 86400.0
 EXPRESSION_LIMIT = 200
 _MICRO = 1_000_000
@@ -130,6 +132,25 @@ def make_periodic(
     else:
         schedule = Every(_seconds(kind, "every", every, LEAST_SECONDS))
     return Periodic(schedule, overlap, late)
+
+
+def schedule_of(
+    name: str, every: float | None, cron: str | None, timezone: str = "UTC"
+) -> Schedule:
+    """The schedule of a row. ConfigError if it makes no sense."""
+    if (every is None) == (cron is None):
+        raise ConfigError(f"schedule {name!r} needs every= or cron=, and one of them")
+    if cron is not None:
+        return _cron(name, cron, timezone)
+    if timezone != "UTC":
+        raise ConfigError(f"timezone of {name!r} is for cron=; every= counts seconds since 1970")
+    return Every(_seconds(name, "every", every, LEAST_ROW_SECONDS))
+
+
+def catch_up_of(name: str, seconds: float | None) -> float:
+    """How late a tick of a row is still made up. ConfigError if it makes no sense."""
+    late = CATCH_UP_SECONDS if seconds is None else seconds
+    return _seconds(name, "catch_up", late, LEAST_CATCH_UP)
 
 
 def _seconds(kind: str, name: str, value: Any, least: float) -> float:

@@ -170,6 +170,6 @@ def wait_for(run: Run, loop: asyncio.AbstractEventLoop, step: Coroutine[Any, Any
     try:
         # Until the run is cut short, which cancels it. In a thread that goes on all the same
         # nobody does.
-        return done.result(None if run.interrupted is None else max(0.0, run.left()))
+        return runtime.thread_result(done, None if run.interrupted is None else max(0, run.left()))
     finally:
         run.calls.discard(done)

@@ -119,10 +119,7 @@ class Waiters(Generic[Key, Found]):
 def check_timeout(timeout: Any) -> None:
     """Refuse what is no time to wait for."""
     if timeout is not None and (not isinstance(timeout, int | float) or timeout != timeout):
-        raise ValidationError(
-            f"timeout is a number of seconds, or None to wait for as long as it takes, not "
-            f"{timeout!r:.60}"
-        )
+        raise ValidationError(f"timeout is a number of seconds, or None, not {timeout!r:.60}")
 
 
 def _expire(future: asyncio.Future[Any]) -> None:

@@ -16,6 +16,9 @@ PenstockError
 ├── TaskNotFound
 ├── AnswerNotFound
 ├── ToolNotFound
+├── ScheduleNotFound
+├── ScheduleInCode              it is in the code, so it is changed there
+├── ScheduleChanged             by somebody else meanwhile; nothing was stored
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── LogStopped                  the log takes no jobs until it is reopened

@@ -1,5 +1,5 @@
-"""Errors of the services: documents, research, answers, intake. They are imported from
-`penstock.errors`, which loads them when one is first asked for."""
+"""Errors of the services: documents, research, answers, intake; and of schedules. They are imported
+from `penstock.errors`, which loads them when one is first asked for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,40 @@ class IntakeError(PenstockError):
     """Messages cannot be read, and trying again does not change it. None is lost by it."""
 
     exit_code = 4
+
+
+class ScheduleNotFound(PenstockError):
+    """There is no such schedule, or it is another tenant's."""
+
+    code = "schedule-not-found"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no schedule {name!r}; `penstock schedules` lists those that are there")
+
+
+class ScheduleInCode(PenstockError):
+    """The schedule of this name is in the code of the app, and cannot be changed elsewhere."""
+
+    code = "schedule-in-code"
+    http_status = 409
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"schedule {name!r} is in the code (`@app.job` with every= or cron=): change it there, "
+            "or use another name"
+        )
+
+
+class ScheduleChanged(PenstockError):
+    """Somebody else changed the schedule meanwhile; nothing was stored."""
+
+    code = "schedule-changed"
+    http_status = 409
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"schedule {name!r} was changed by somebody else meanwhile; try again")
 
 
 class DocumentNotFound(PenstockError):

@@ -120,7 +120,8 @@ class Forecaster:
         self._durations = {key: self._past.of(*key) for key in jobs}
         self._doubts = {key: self._durations[key].doubt(many) for key, many in jobs.items()}
         self._spent = spent or {}
-        reserving = {one.kind for one in (*backlog.waiting, *backlog.running) if any(one.amount)}
+        reserving = {one.kind for one in backlog.waiting if any(one.amount)}
+        reserving |= {job.kind for job in backlog.running if any(job.amount)}
         self._uncounted = set(spenders) - self._spent.keys() - reserving
         self._shares = self._learn_shares()
         self._use: dict[tuple[str, str], float] = {}

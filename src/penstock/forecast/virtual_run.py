@@ -340,10 +340,10 @@ class VirtualRun:
         every second, for what others settle; here nobody does unless something runs."""
         if any(lane.in_flight for lane in lanes) or all(lane.amounts is None for lane in lanes):
             return self.now
-        from penstock.lanes.amounts import AHEAD_SECONDS, room
+        from penstock.lanes.amounts import room
 
         at = room(lanes, amount or NOTHING, max(self.now, *(one.next_start for one in lanes))).at
-        return at - AHEAD_SECONDS
+        return at - limits.AHEAD_SECONDS
 
     def _claim_plain(self, workers: VirtualWorkers) -> None:
         kinds = [kind for kind in self.kinds_in.get(NO_LANE, ()) if workers.handles(kind)]

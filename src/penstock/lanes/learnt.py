@@ -132,8 +132,8 @@ def hear(lane: LaneState, report: Report, now: float) -> None:
             if report.took is not None and began >= known.since:
                 _answered(known, report.took, lane.in_flight, least, most, now)
         case News.RATE_LIMITED:
-            pause = report.retry_after or report.resets_after or 0.0
-            known.not_before = max(known.not_before, now + PAUSES * pause)
+            pause = report.resets_after if report.retry_after is None else report.retry_after
+            known.not_before = max(known.not_before, now + PAUSES * (pause or 0.0))
             if began > known.since:
                 _too_many(known, least, now)
         case News.UNAVAILABLE:  # a round with an error tells nothing, but that it was none to go by

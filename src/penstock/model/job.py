@@ -99,6 +99,8 @@ class Job:
     priority: Priority = Priority.MEDIUM
     lane: str | None = None
     key: str | None = None
+    debounce_key: str | None = None
+    """Under which enqueueing again replaces its payload, until it is claimed."""
     log: str | None = None
     parent_id: str | None = None
     rerun_of: str | None = None

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.model.amounts import Amounts
     from penstock.model.budget import BudgetConfig
     from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
+    from penstock.ports.schedules import ScheduleStore, ScheduleTick
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -53,6 +54,8 @@ class NewJob(NamedTuple):
     """The payload as the caller gave it; spares decoding the text again."""
     amount: str | None = None
     """What it reserves of what its lane counts, as its row keeps it."""
+    burst: str | None = None
+    """In a batch with `debounce` or `unique_for`: the key of its burst, which no other item has."""
 
 
 class ParentRun(NamedTuple):
@@ -69,6 +72,15 @@ class TakenOver(NamedTuple):
     job_id: str
     before: int
     """Those whose position is lower."""
+
+
+class Debounce(NamedTuple):
+    """Waiting times by which the jobs of a burst become one."""
+
+    seconds: float
+    """It starts so long after the last of them was enqueued,"""
+    max_wait: float
+    """and at most so long after the first."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,6 +110,20 @@ class NewJobs:
     """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False
     """A key held by a failed or cancelled job is taken over by a new job."""
+    tick: ScheduleTick | None = None
+    """The tick they are for. ScheduleChanged, and nothing is stored, if it is not due any more."""
+    debounce: Debounce | None = None
+    """An item whose burst has a job of this tenant and kind that was never claimed replaces its
+    payload, and what belongs to that: lane, amount, priority, deadline, timeout, retries, trace.
+    Who enqueues first is not its parent. An item whose id is taken gives the job that has it."""
+    unique_for: float | None = None
+    """An item whose burst has made a job of this tenant and kind in so many seconds, as that job
+    was told, gives that one as long as its row is kept."""
+
+    @property
+    def bursts(self) -> bool:
+        """Whether its items are told apart by the bursts they belong to."""
+        return self.debounce is not None or self.unique_for is not None
 
 
 class KindDefaults(NamedTuple):
@@ -287,6 +313,8 @@ class Topic(Enum):
     """A job was settled or a change logged."""
     CANCELLED = "cancelled"
     """A running job was cancelled; its holder should look."""
+    SCHEDULED = "scheduled"
+    """A schedule was changed."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -523,6 +551,15 @@ class JobQueue(OperableQueue, Protocol):
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         """What was spent: days from the newest on, others from the dearest on, the first 1,000."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleStore:
+        """The schedules that are rows."""
+        ...
+
+    async def next_schedule(self, now: float) -> float | None:
+        """When the next of them is due; 0 if one was counted while the clock was ahead."""
         ...
 
     def callers_waiting(self) -> int:

@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,6 +45,8 @@ thread_event = threading.Event
 """What one thread tells another."""
 thread_queue = queue.SimpleQueue[Any]
 """What one thread hands another, in order."""
+thread_result = Future.result
+"""Wait in a thread for what an event loop does."""
 thread_pool = ThreadPoolExecutor
 """So many threads, of a name, for calls that block."""
 start_ticking = Ticking

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from penstock.model.access import KeyScope
 from penstock.wire.view import plain
 
-TOLD = ("id", "answer_id", "collection", "state")
+TOLD = ("id", "answer_id", "collection", "state", "name", "paused")
 """Fields that callers without the scope `read` get of what they change."""
 
 

@@ -158,14 +158,14 @@ class SiteCallers(Callers):
         if self._caller is not None and not getattr(request.state, OTHER_ORIGIN, False):
             try:
                 told = self._caller(Request(request.scope["state"][SITE]))
-                found = await told if inspect.isawaitable(told) else told
+                found: Any = await told if inspect.isawaitable(told) else told
             except HTTPException as error:
                 code = CODES.get(error.status_code, "bad-request")
                 raise Problem(
                     error.status_code, code, str(error.detail), headers=error.headers
                 ) from None
             if found is not None:
-                if not isinstance(found, Caller) or isinstance(found.scopes, str):
+                if not isinstance(found, Caller):
                     log.error(NO_CALLER, type(found).__name__)
                     raise Problem(500, "internal", "no caller is told; see the server log")
                 request.scope["state"][VOUCHED] = True

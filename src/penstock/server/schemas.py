@@ -70,6 +70,46 @@ class NewJobBody(RequestBody):
     log: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
         None, description="Log that its changes are written to."
     )
+    debounce: Annotated[float, Field(gt=0, le=366 * 86400)] | None = Field(
+        None, description="Seconds after the last job with its `debounce_key`, one for all of them."
+    )
+    debounce_key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+        None, description="What `debounce` goes by, per tenant and kind."
+    )
+    max_wait: Annotated[float, Field(gt=0, le=366 * 86400)] | None = Field(
+        None, description="Seconds it is put off at most; null: ten times `debounce`."
+    )
+    unique_for: Annotated[float, Field(gt=0, le=366 * 86400)] | None = Field(
+        None, description="Seconds in which an equal one gives the first one's job."
+    )
+    unique_key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+        None, description="What is equal for `unique_for`; null: the same payload."
+    )
+
+
+class ScheduleBody(RequestBody):
+    kind: Kind
+    payload: dict[str, Any] = Field(default_factory=dict)
+    cron: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
+        None, description="A cron expression: `0 3 * * *`; or `every`."
+    )
+    every: float | None = Field(
+        None, ge=1, le=366 * 86400, description="Seconds between two ticks; or `cron`."
+    )
+    timezone: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
+        "UTC", description="Of `cron`, such as `Europe/Zurich`."
+    )
+    priority: PriorityName = "medium"
+    overlap: bool = Field(
+        False,
+        description="Enqueue a tick although the job of the last one has not finished.",
+    )
+    catch_up: float | None = Field(
+        None,
+        ge=1,
+        le=366 * 86400,
+        description="Seconds for which a tick that nobody was there for is made up; null: 3600.",
+    )
 
 
 class SignalBody(RequestBody):

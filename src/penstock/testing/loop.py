@@ -256,6 +256,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     @contextmanager
     def _running(self) -> Iterator[None]:
         before, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+        # Run from a task of another loop, such as that of a test: it stands still meanwhile.
+        task = None if before is None else asyncio.current_task(before)
+        if before is not None and task is not None:
+            asyncio.tasks._leave_task(before, task)
         asyncio._set_running_loop(self)
         # Generators of the dead are kept as they are, as the rest of them is.
         sys.set_asyncgen_hooks(firstiter=self._generators.append, finalizer=lambda _: None)
@@ -263,6 +267,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             yield
         finally:
             asyncio._set_running_loop(before)
+            if before is not None and task is not None:
+                asyncio.tasks._enter_task(before, task)
             sys.set_asyncgen_hooks(*hooks)
 
     def _add(self, callback: Callback) -> None:

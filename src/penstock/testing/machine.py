@@ -197,7 +197,10 @@ class SharedConnection(sqlite3.Connection):
     """The one connection of all processes: each transaction is over before another begins."""
 
     def __init__(self) -> None:
-        super().__init__(":memory:", isolation_level=None, cached_statements=2000)
+        # Of all threads, one at a time: a test may drive a computer from several.
+        super().__init__(
+            ":memory:", isolation_level=None, cached_statements=2000, check_same_thread=False
+        )
         self.is_full: Callable[[], bool] = lambda: False
         """Whether the disk takes no more of whoever writes now."""
         self.committed: Callable[[Sequence[RowChange]], None] = lambda changes: None

@@ -587,8 +587,10 @@ class ReferenceModel:
         now_served = self._turn.get(band, 0.0)
         turn = max(self._last.get((band, tenant), 0.0), now_served) + 1.0
         self._last[band, tenant] = self._turns[row.seq] = turn
-        served_yet = self._served + Counter(self._claimed)  # before it, in the same transaction
-        served = {of: count for (at, of), count in served_yet.items() if at == band}
+        served = {of: count for (at, of), count in self._served.items() if at == band}
+        for at, of in self._claimed:  # before it, in the same transaction
+            if at == band:
+                served[of] = served.get(of, 0) + 1
         self._lines[row.seq] = _Line(self._clock(), turn - now_served, served)
 
     def _judge_turn(self, row: JobRow) -> None:

@@ -135,9 +135,7 @@ class JobHandle(Generic[P, R]):
         if parent is None and options.pop("detached", False):
             raise ValidationError("only a child can be detached: give parent=ctx too")
         if parent is not None and not isinstance(parent, JobContext):
-            raise ValidationError(
-                f"parent is the context of a running job (its ctx), not {parent!r:.60}"
-            )
+            raise ValidationError(f"parent is the context of a running job, not {parent!r:.60}")
         if parent is not None and "job_id" in options:
             raise ValidationError("the id of a child follows from its parent: leave job_id out")
         return parent, options

@@ -27,8 +27,15 @@ class Home:
         if self.loop.is_closed():
             raise QueueError("the event loop in which the app was opened has ended")
 
+    def check_awaited(self) -> None:
+        """QueueError in another event loop: what is awaited there is not woken."""
+        if self.loop is not asyncio.get_running_loop() and not self.loop.is_closed():
+            raise QueueError(
+                "the app is open in another event loop: await it there, or call app.sync()"
+            )
+
     def check_here(self) -> None:
-        """The same, and QueueError in another event loop."""
+        """The same as `check`, and QueueError in another event loop."""
         if self.loop.is_closed():  # it was never closed, and cannot be any more
             return
         self.check()

@@ -17,6 +17,7 @@ from penstock.app import Penstock
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.errors import QueueError
 from penstock.runtime.calling_thread import CallingThread
+from penstock.wiring.schedules import SyncSchedules
 
 log = logging.getLogger("penstock")
 
@@ -113,6 +114,11 @@ class SyncPenstock:
     limit_lane = blocking(Penstock.limit_lane)
     forecast = blocking(Penstock.forecast)
     usage = blocking(Penstock.usage)
+
+    @property
+    def schedules(self) -> SyncSchedules:
+        """Schedules that are made and changed while everything runs."""
+        return SyncSchedules(self)
 
     def run(self, awaitable: Awaitable[T]) -> T:
         """Await something in the loop where the app is open, and block until it is done:

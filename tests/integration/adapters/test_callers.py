@@ -93,6 +93,25 @@ async def test_refusals_and_jobs_found_leave_the_transaction_as_it_was(
     assert set(await app.queue.get([first.id, old.id])) == {first.id, old.id}
 
 
+async def test_bursts_are_of_the_callers_transaction(
+    both: tuple[Penstock, Caller], request: pytest.FixtureRequest
+) -> None:
+    app, caller = both
+    of_way = request.node.callspec.params["both"]
+    late: Any = {"debounce": 60, "debounce_key": of_way}
+    first = await app.enqueue("late", {"n": 1}, **late)
+    new = await app.enqueue("new", {"n": 1}, **late, conn=caller.conn)
+    again = await app.enqueue("late", {"n": 2}, **late, conn=caller.conn)
+    once = await app.enqueue("once", {"way": of_way}, unique_for=60, conn=caller.conn)
+    same = await app.enqueue("once", {"way": of_way}, unique_for=60, conn=caller.conn)
+    assert (again.id, again.payload, same.id) == (first.id, {"n": 2}, once.id)
+    assert (await app.get(first.id)).payload == {"n": 1}
+    assert await app.queue.get([new.id, once.id]) == {}
+    await caller.commit()
+    assert (await app.get(first.id)).payload == {"n": 2}
+    assert (await app.enqueue("once", {"way": of_way}, unique_for=60)).id == once.id
+
+
 async def test_a_refusal_begins_no_transaction_that_keeps_others_from_writing(
     tmp_path: Path,
 ) -> None:

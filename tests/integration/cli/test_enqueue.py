@@ -45,6 +45,19 @@ def test_without_a_payload_it_is_empty(cli: Cli) -> None:
     assert cli("enqueue", "add", "--json").json["payload"] == {}
 
 
+def test_bursts_become_one_job(cli: Cli) -> None:
+    late = ("--debounce", "3600", "--debounce-key", "user:7", "--json")
+    first = cli("enqueue", "add", '{"a": 1}', *late).json
+    again = cli("enqueue", "add", '{"a": 2}', *late, "--max-wait", "7200").json
+    assert (again["id"], again["payload"]) == (first["id"], {"a": 2})
+    shown = cli("jobs", "show", first["id"]).out
+    assert "user:7" in shown
+    assert "(debounced)" in shown
+    once = ("enqueue", "add", '{"a": 1}', "--unique-for", "3600")
+    assert cli(*once).out == cli(*once).out != cli(*once, "--unique-key", "mine").out
+    assert "debounce needs a debounce_key" in cli("enqueue", "add", "--debounce", "5", code=2).err
+
+
 def test_options_reach_the_job(cli: Cli) -> None:
     later = datetime.now(UTC) + timedelta(hours=1)
     begun = time.time()

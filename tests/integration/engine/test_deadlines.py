@@ -6,17 +6,25 @@ from statistics import median
 
 import pytest
 
-from penstock import Job, JobContext, JobState, RunLater
+from penstock import Job, JobContext, JobState, Penstock, RunLater
 from penstock.engine import outcomes
 from penstock.model.job import RELEASE_LIMIT
+from penstock.testing import VirtualClock
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
 SOON = 60.0
 
 
-async def test_a_hung_handler_times_out_and_is_retried_as_often_as_allowed(farm: Farm) -> None:
-    app = farm.bare()
+@pytest.fixture
+def penstock_source() -> Penstock:
+    return Penstock("sqlite:///unused.db")
+
+
+async def test_a_hung_handler_times_out_and_is_retried_as_often_as_allowed(
+    penstock_app: Penstock, penstock_clock: VirtualClock
+) -> None:
+    app = penstock_app
     runs: list[int] = []
     cleaned_up: list[int] = []
 
@@ -29,8 +37,7 @@ async def test_a_hung_handler_times_out_and_is_retried_as_often_as_allowed(farm:
         finally:
             cleaned_up.append(ctx.attempt)
 
-    async with app, app.running():
-        done = await app.wait((await app.enqueue("hangs")).id, timeout=60)
+    done = await app.wait((await app.enqueue("hangs")).id, timeout=60)
     assert runs == cleaned_up == [1, 2, 3]
     assert (done.state, done.attempts) == (JobState.FAILED, 3)
     assert done.error is not None
@@ -68,8 +75,10 @@ async def test_a_handler_that_ignores_its_timeout_for_ever_does_not_hold_its_job
         assert done.error.type == "JobTimeout"
 
 
-async def test_a_deadline_ends_a_running_job_for_good(farm: Farm) -> None:
-    app = farm.bare()
+async def test_a_deadline_ends_a_running_job_for_good(
+    penstock_app: Penstock, penstock_clock: VirtualClock
+) -> None:
+    app = penstock_app
     runs: list[float] = []
 
     @app.job("hangs", timeout=60, max_retries=5)
@@ -77,9 +86,8 @@ async def test_a_deadline_ends_a_running_job_for_good(farm: Farm) -> None:
         runs.append(ctx.deadline)
         await asyncio.Event().wait()
 
-    async with app, app.running():
-        deadline = time.time() + 4
-        done = await app.wait((await app.enqueue("hangs", deadline=deadline)).id, timeout=SOON)
+    deadline = penstock_clock.time() + 4
+    done = await app.wait((await app.enqueue("hangs", deadline=deadline)).id, timeout=SOON)
     assert runs == [pytest.approx(deadline, abs=0.001)]
     assert (done.state, done.attempts) == (JobState.FAILED, 1)
     assert done.error is not None
@@ -110,16 +118,17 @@ async def test_a_deadline_ends_a_queued_job_nobody_had_time_for(farm: Farm) -> N
     assert done.error.type == "DeadlineExceeded"
 
 
-async def test_a_retry_that_would_come_after_the_deadline_is_not_waited_for(farm: Farm) -> None:
-    app = farm.bare()
+async def test_a_retry_that_would_come_after_the_deadline_is_not_waited_for(
+    penstock_app: Penstock, penstock_clock: VirtualClock
+) -> None:
+    app = penstock_app
 
     @app.job("fails", max_retries=5, backoff=3600)
     async def fails(ctx: JobContext) -> None:
         raise OSError("try again in an hour")
 
-    async with app, app.running():
-        job = await app.enqueue("fails", deadline=time.time() + 1800)
-        done = await app.wait(job.id, timeout=SOON)
+    job = await app.enqueue("fails", deadline=penstock_clock.time() + 1800)
+    done = await app.wait(job.id, timeout=SOON)
     assert (done.state, done.attempts) == (JobState.FAILED, 1)
     assert done.error is not None
     assert "deadline" in done.error.message

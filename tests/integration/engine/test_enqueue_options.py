@@ -144,7 +144,7 @@ async def test_a_delay_or_a_time_to_wait_that_is_none_is_refused(farm: Farm, wro
         with pytest.raises(ValidationError, match="delay is a number of seconds, 0 or more, not"):
             await app.enqueue("add", delay=wrong)
         assert await app.jobs() == []
-        if isinstance(wrong, str | timedelta):
+        if wrong == "5" or wrong == timedelta(seconds=5):
             job = await app.enqueue("add")
             for wait in (app.wait(job.id, wrong), app.result(job.id, wrong), app.drain(wrong)):
                 with pytest.raises(ValidationError, match="timeout is a number of seconds, or"):

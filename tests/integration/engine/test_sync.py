@@ -227,6 +227,16 @@ async def test_where_the_app_is_open_calls_are_done_there(app: Penstock) -> None
             pass
 
 
+async def test_an_app_that_is_open_in_another_loop_is_not_awaited_in_this_one(
+    app: Penstock,
+) -> None:
+    with app.sync() as q:
+        job = await asyncio.to_thread(q.enqueue, "double", {"n": 4})
+        for ask in (app.enqueue("double", {"n": 4}), app.get(job.id), app.result(job.id)):
+            with pytest.raises(QueueError, match=r"await it there, or call app\.sync\(\)"):
+                await ask
+
+
 async def test_a_sync_handler_may_use_it(app: Penstock) -> None:
     @app.job
     def outer(ctx: JobContext) -> int:

@@ -11,6 +11,7 @@ import pytest
 from penstock import Job, JobContext, JobState, Penstock
 from penstock.engine import waits
 from penstock.errors import JobEnded, Suspended, ValidationError
+from penstock.testing import VirtualClock
 from tests.support.waiting import until
 from tests.support.worker_processes import Farm
 
@@ -79,23 +80,27 @@ async def test_a_sleep_that_is_over_is_not_slept_again(farm: Farm) -> None:
     assert begun.count(2) == 1
 
 
-async def test_the_end_of_a_wait_is_the_one_recorded_first(farm: Farm) -> None:
-    app = farm.bare(lease_seconds=LONG)
+@pytest.fixture
+def penstock_source() -> Penstock:
+    return Penstock("sqlite:///unused.db")
+
+
+async def test_the_end_of_a_wait_is_the_one_recorded_first(
+    penstock_app: Penstock, penstock_clock: VirtualClock
+) -> None:
+    app = penstock_app
     lengths = count(1)
 
     @app.job("varying")
     async def varying(ctx: JobContext) -> Any:
-        longer = MOMENT + LONG * (
-            next(lengths) - 1
-        )  # another one in each run, an hour in the second
+        longer = LONG * next(lengths)  # another one in each run
         await ctx.sleep(longer)
         answer = await ctx.wait_for("go", timeout=timedelta(seconds=-longer))
         if ctx.attempt == 1:
             raise ConnectionError("both were recorded")
         return answer
 
-    async with app.running():
-        job = await app.wait((await app.enqueue("varying")).id, timeout=SOON)
+    job = await app.wait((await app.enqueue("varying")).id, timeout=LONG + SOON)
     assert (job.state, job.result, job.attempts) == (JobState.COMPLETED, None, 2)
 
 
@@ -181,21 +186,22 @@ async def test_a_signal_without_a_payload_is_no_timeout(farm: Farm) -> None:
             assert await app.result(job.id, timeout=SOON) is True
 
 
-async def test_a_wait_that_timed_out_stays_so(farm: Farm) -> None:
-    app = farm.bare(lease_seconds=LONG)
+async def test_a_wait_that_timed_out_stays_so(
+    penstock_app: Penstock, penstock_clock: VirtualClock
+) -> None:
+    app = penstock_app
     seen: list[Any] = []
 
     @app.job("waiter")
     async def waiter(ctx: JobContext) -> Any:
-        seen.append(await ctx.wait_for("go", timeout=MOMENT))
+        seen.append(await ctx.wait_for("go", timeout=LONG))
         return await ctx.wait_for("go")
 
-    async with app.running():
-        job = await app.enqueue("waiter")
-        await waits_for(app, job, "the signal 'go'")
-        await until(lambda: bool(seen), "the timeout")
-        await app.signal(job.id, "go", "late")
-        assert await app.result(job.id, timeout=SOON) == "late"
+    job = await app.enqueue("waiter")
+    penstock_clock.advance(seconds=LONG)
+    assert set(seen) == {None}
+    await app.signal(job.id, "go", "late")
+    assert await app.result(job.id, timeout=SOON) == "late"
     assert set(seen) == {None}
 
 

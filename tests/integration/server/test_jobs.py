@@ -20,6 +20,24 @@ async def test_a_job_is_stored_run_and_read(host: Host) -> None:
         assert where == f"/v1/jobs/{job['id']}"
 
 
+async def test_bursts_become_one_job(host: Host) -> None:
+    served = host.serve("--no-workers")
+    async with served.client() as client:
+
+        async def post(**body: object) -> dict[str, object]:
+            answer = await client.post("/v1/jobs", json={"kind": "add", **body})
+            return {"status": answer.status_code, **answer.json()}
+
+        late = {"debounce": 3600, "debounce_key": "user:7"}
+        first = await post(payload={"a": 1}, **late)
+        again = await post(payload={"a": 2}, **late)
+        assert (again["id"], again["payload"]) == (first["id"], {"a": 2})
+        assert (again["debounce_key"], again["state"]) == ("user:7", "queued")
+        one, other = await post(unique_for=3600), await post(unique_for=3600, unique_key="mine")
+        assert (await post(unique_for=3600))["id"] == one["id"] != other["id"]
+        assert (await post(debounce=5))["status"] == 422
+
+
 async def test_a_long_poll_ends_with_success_failure_and_cancel(host: Host) -> None:
     served = host.serve()
     async with served.client() as client:

@@ -31,6 +31,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/tasks/{task_id}/searches": {"queries": ["colour"]},
     "/v1/tasks/{task_id}/stop": {"mode": "immediate"},
     "/v1/index/{document_id}": {"text": "a"},
+    "/v1/schedules/{name}": {"kind": "keep", "payload": {"said": SECRET}, "every": 3600},
 }
 READS = {"/v1/search"}
 """Posts that change nothing."""
@@ -65,6 +66,7 @@ async def stored(site: Site) -> dict[str, str]:
         document = await site.app.documents.add(SECRET, id="secret", title=SECRET)
         await site.app.documents.wait(document.ref.id, timeout=60)
         await site.app.wait(job.id, 60)
+    await site.app.schedules.set("openalex", "keep", {"said": SECRET}, every=3600)
     task = await site.app.research.create(SECRET)
     answer = await site.app.answers.ask(SECRET)
     return {

@@ -59,6 +59,14 @@ def test_a_service_that_lets_requests_wait_is_not_flooded() -> None:
     assert ours.seconds / ours.served < 3 * ANSWER_SECONDS
 
 
+def test_a_429_that_asks_for_no_pause_costs_none() -> None:
+    """Whatever its other headers say: so its twin in Lua has it."""
+    lane = auto()
+    report = Report(News.RATE_LIMITED, 0.0, took=1.0, resets_after=30.0)
+    learnt.hear(lane, report, NOON)
+    assert learnt.read(lane).not_before == NOON
+
+
 def test_a_lane_whose_bounds_are_low_stays_there() -> None:
     lane = auto(2, 9)
 

@@ -20,6 +20,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.runtime.calling_thread import calling_thread, finished
 
 _STORE = "SELECT penstock.store_for_caller_1($1::text)"
+_STORE_BURSTS = "SELECT penstock.store_bursts_1($1::text)"
 _ROWS = (
     "SELECT coalesce(json_agg(row_to_json(r)), '[]')::text FROM (SELECT {job_columns}"
     " FROM penstock.jobs WHERE id IN (SELECT json_array_elements_text($1::json))) AS r"
@@ -43,8 +44,10 @@ class CallersTransaction:
         self._conn = driver(conn).conn if is_django(conn) and self._thread is None else conn
 
     async def store(self, batch: Mapping[str, Any], at: float) -> Stored:
-        """Store a batch, as `store_for_caller_1` takes it; its refusals as errors."""
-        told = json.loads(await self._ask(_STORE, json.dumps(batch, ensure_ascii=False)))
+        """Store a batch, as `store_for_caller_1` takes it, or `store_bursts_1`; its refusals as
+        errors."""
+        statement = _STORE_BURSTS if "bursts" in batch else _STORE
+        told = json.loads(await self._ask(statement, json.dumps(batch, ensure_ascii=False)))
         match told.get("refused"):
             case None:
                 return Stored(at, told["found"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _CALL = "CALL penstock.enqueue_1({})".format(
     ", ".join([*(f"${n}" for n in range(1, 24)), "0", "NULL"])
 )
+_STORE_BURSTS = "SELECT penstock.store_bursts_1($1)"
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
 _STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 25)))
 _NAMES = (
@@ -154,21 +156,75 @@ async def store_in(
     lock on them must not wait for the end of somebody's transaction."""
     where, step = places_of(items), step_of(batch.tenant, weights)
     at, firsts = database.clock.now(), None
-    if batch.run_at is None or batch.run_at <= at:
+    if _starts_now(batch, at):
         async with pool.connection() as own:
             firsts = await _take_turns(database, own, batch, where, step)
             await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
-    amounts = [item.amount for item in items]
     topics = ["ready"] if batch.log is None else ["ready", "finished"]
     told = {
         **dict(zip(_NAMES, [*lists, *_common(batch)], strict=True)),
+        **_bursts(batch, items),
         "at": at,
-        "amounts": amounts if any(amounts) else None,
+        "amounts": _amounts_of(items),
         "topics": None if database.poll_only else topics,
         "queue": queue_id,
     }
     return await caller.store(told, at)
+
+
+def _starts_now(batch: NewJobs, at: float) -> bool:
+    return batch.debounce is None and (batch.run_at is None or batch.run_at <= at)
+
+
+def _amounts_of(items: list[NewJob]) -> list[str | None] | None:
+    amounts = [item.amount for item in items]
+    return amounts if any(amounts) else None
+
+
+def _bursts(batch: NewJobs, items: list[NewJob]) -> dict[str, Any]:
+    """What `store_bursts_1` takes besides; nothing of a batch without bursts."""
+    if not batch.bursts:
+        return {}
+    seconds, max_wait = batch.debounce or (None, None)
+    known = {"debounce": seconds, "max_wait": max_wait, "unique_for": batch.unique_for}
+    return {"bursts": [item.burst for item in items], **known}
+
+
+async def store_bursts(
+    database: Database,
+    pool: Pool,
+    queue_id: str,
+    batch: NewJobs,
+    items: list[NewJob],
+    weights: Weights,
+) -> Stored:
+    """Store a batch with bursts in a transaction of its own."""
+    where, step = places_of(items), step_of(batch.tenant, weights)
+    at, firsts = database.clock.now(), None
+    if _starts_now(batch, at):
+        async with pool.connection() as own:
+            firsts = await _take_turns(database, own, batch, where, step)
+    lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
+    told = {
+        **dict(zip(_NAMES, [*lists, *_common(batch)], strict=True)),
+        **_bursts(batch, items),
+        "at": at,
+        "amounts": _amounts_of(items),
+        "queue": queue_id,
+    }
+    text = json.dumps(told, ensure_ascii=False)
+
+    async def store(tx: Transaction) -> Stored:
+        answer = json.loads(await tx.fetchval(_STORE_BURSTS, text))
+        if "refused" in answer:
+            refuse(answer["refused"], answer["detail"], answer["hint"])
+        tx.wake(Topic.READY)
+        if batch.log is not None:
+            tx.wake(Topic.FINISHED)
+        return Stored(at, answer["found"])
+
+    return await pool.write(store)
 
 
 def _amounts(
@@ -187,8 +243,9 @@ async def store_with_more(
     items: list[NewJob],
     weights: Weights,
 ) -> Stored:
-    """Store jobs together with what they reserve, or with the records that one takes over. Unlike
-    a caller's transaction this one is short, so it makes the lines that its jobs join."""
+    """Store jobs together with what they reserve, the records that one takes over, or the tick of a
+    schedule. Unlike a caller's transaction this one is short, so it makes the lines that its jobs
+    join."""
     records, at, firsts = batch.records, database.clock.now(), None
     where, step = places_of(items), step_of(batch.tenant, weights)
     if batch.run_at is None or batch.run_at <= at:
@@ -197,6 +254,10 @@ async def store_with_more(
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
 
     async def store(tx: Transaction) -> Stored:
+        if batch.tick is not None:
+            from penstock.adapters.sql.schedules import move
+
+            await move(tx, batch.tick)
         source = None if records is None else await lock_source(tx, records)
         try:
             found = await tx.fetchval(_STORE, *lists, *_common(batch), at)

@@ -29,6 +29,7 @@ from penstock.adapters.postgres.enqueue import (
     drawn_up,
     jobs_of,
     store,
+    store_bursts,
     store_in,
     store_with_more,
 )
@@ -198,7 +199,11 @@ class PostgresQueue(SqlQueue):
         return await self._store_once(batch, items)
 
     async def _store_once(self, batch: NewJobs, items: list[NewJob]) -> Stored:
-        if batch.records is not None or any(item.amount is not None for item in items):
+        if batch.bursts:
+            pool = self.pool()
+            return await store_bursts(self.database, pool, self._id, batch, items, self.weights)
+        more = batch.records is not None or batch.tick is not None
+        if more or any(item.amount is not None for item in items):
             pool = self.pool()
             return await store_with_more(self.database, pool, batch, items, self.weights)
         async with self.pool().connection() as mine:

@@ -17,7 +17,17 @@ from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.queue import BaseQueue, Joining, QueueOptions
 from penstock.adapters.queue_clock import QueueClock
-from penstock.adapters.redis import address, budgets, feed, figures, lanes, ledger, rows, steps
+from penstock.adapters.redis import (
+    address,
+    budgets,
+    feed,
+    figures,
+    lanes,
+    ledger,
+    rows,
+    schedules,
+    steps,
+)
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
@@ -32,6 +42,7 @@ from penstock.errors import (
     LogStopped,
     ParentEnded,
     QueueUnavailable,
+    ScheduleChanged,
     SignalLimit,
 )
 from penstock.lanes import view as lane_view
@@ -159,6 +170,11 @@ class RedisQueue(BaseQueue):
             "keys": keys if any(keys) else None,
             "amounts": amounts if any(amounts) else None,
             "records": batch.records,
+            "tick": None if batch.tick is None else schedules.written(*batch.tick),
+            "bursts": [item.burst for item in batch.items] if batch.bursts else None,
+            "debounce": batch.debounce and batch.debounce.seconds,
+            "max_wait": batch.debounce and batch.debounce.max_wait,
+            "unique_for": batch.unique_for,
         }
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", ask, *payloads)
@@ -171,6 +187,8 @@ class RedisQueue(BaseQueue):
                 raise ParentEnded(*reply)
             case "unknown":
                 raise JobNotFound(*reply)
+            case "schedule changed":
+                raise ScheduleChanged(*reply)
         await self.synced()
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}
@@ -337,6 +355,14 @@ class RedisQueue(BaseQueue):
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         return await ledger.usage(self.connections, query)
 
+    @property
+    def schedules(self) -> schedules.RedisSchedules:
+        return schedules.RedisSchedules(self)
+
+    async def next_schedule(self, now: float) -> float | None:
+        at = await self.connections.call("next_schedule", {"now": now})
+        return None if at is None else float(at)
+
     def callers_waiting(self) -> int:
         return self.connections.waiting
 
@@ -447,6 +473,8 @@ class RedisQueue(BaseQueue):
 
 def _spec(batch: NewJobs) -> dict[str, Any]:
     """What the jobs of a batch have in common."""
-    names = ("timeout", "max_retries", "log", "parent_id", "trace", "rerun_of")
+    names = ["timeout", "max_retries", "trace"]
+    if batch.debounce is None:
+        names += ["log", "parent_id", "rerun_of"]
     spec = {"kind": batch.kind, "tenant": batch.tenant, "priority": int(batch.priority)}
     return given(spec | {name: getattr(batch, name) for name in names})

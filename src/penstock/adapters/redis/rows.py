@@ -131,6 +131,7 @@ def _job(
         priority=Priority(common.priority),
         lane=None if name in (NO_LANE, UNKNOWN_LANE) else name,
         key=row.get("key"),
+        debounce_key=row.get("debounce_key"),
         log=common.log,
         parent_id=common.parent_id,
         rerun_of=common.rerun_of,

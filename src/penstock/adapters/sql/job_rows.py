@@ -18,8 +18,18 @@ from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 from penstock.ports.steps import SLEEP_WAIT, awaited_signal, has_end, signal_reason
 
 _PLAIN = (
-    *("id", "kind", "tenant", "key", "log", "parent_id", "rerun_of", "enqueued_at", "run_at"),
-    *("started_at", "finished_at", "deadline", "timeout", "max_retries", "attempts", "releases"),
+    *("id", "kind", "tenant", "key", "debounce_key", "log", "parent_id", "rerun_of"),
+    *(
+        "enqueued_at",
+        "run_at",
+        "started_at",
+        "finished_at",
+        "deadline",
+        "timeout",
+        "max_retries",
+        "attempts",
+        "releases",
+    ),
     *("progress", "message"),
 )
 """Columns that are stored as a job has them."""
@@ -86,6 +96,8 @@ def waiting_for(
             end = f" until {clock(job.run_at)}" if has_end(job.run_at) else ""
             return signal_reason(signal) + end
         why = "sleeps" if wait == SLEEP_WAIT else job.message
+        if job.debounce_key is not None and not job.attempts:
+            why = why or "debounced"
         return f"its time, {clock(job.run_at)}" + (f" ({why})" if why else "")
     if job.kind not in served:
         return f"a worker process that handles kind {job.kind!r}"
@@ -105,7 +117,10 @@ def kind_counts(rows: Iterable[Sequence[Any]]) -> list[KindCounts]:
 
 def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
     """The job as it stands right after it was stored."""
+    by = batch.debounce
     run_at = now if batch.run_at is None else max(batch.run_at, now)
+    if by is not None:
+        run_at = now + by.seconds
     return Job(
         id=item.id,
         kind=batch.kind,
@@ -115,8 +130,9 @@ def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
         priority=batch.priority,
         lane=None if item.lane in (NO_LANE, UNKNOWN_LANE) else item.lane,
         key=item.key,
+        debounce_key=None if by is None else item.burst,
         log=batch.log,
-        parent_id=batch.parent_id,
+        parent_id=batch.parent_id if by is None else None,
         rerun_of=batch.rerun_of,
         enqueued_at=now,
         run_at=run_at,

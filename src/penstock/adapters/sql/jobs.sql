@@ -11,7 +11,7 @@ history
 id, kind, payload, state, tenant, priority, lane, key, log, parent_id, enqueued_at, run_at,
 started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, message,
 result, error, {history_json}, ready, band, turn, seq, lines, rerun_of,
-waits_lane
+waits_lane, debounce_key
 
 -- name: job_ref
 seq, id, tenant, log, state
@@ -363,6 +363,14 @@ WHERE seq = ANY (ARRAY(
     WHERE state IN ('completed', 'cancelled') AND finished_at < :before AND holder IS NULL
     ORDER BY finished_at LIMIT :limit FOR UPDATE SKIP LOCKED))
 RETURNING tenant, log
+
+-- name: any_past_unique
+SELECT 1 FROM penstock.unique_jobs WHERE until < :now LIMIT 1
+
+-- name: forget_unique
+DELETE FROM penstock.unique_jobs WHERE (tenant, kind, burst) IN (
+    SELECT tenant, kind, burst FROM penstock.unique_jobs WHERE until < :now
+    ORDER BY until LIMIT :limit FOR UPDATE SKIP LOCKED)
 
 -- name: forget_turns
 -- A tenant that has had all its turns starts where everybody stands: its row says nothing.

@@ -27,6 +27,7 @@ from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilt
 from penstock.ports.steps import SECRET_BYTES, Recorded, StepRow
 
 if TYPE_CHECKING:
+    from penstock.adapters.sql.schedules import SqlSchedules
     from penstock.model.budget import BudgetConfig, BudgetState
     from penstock.ports.backlog import Backlog
     from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
@@ -204,6 +205,16 @@ class SqlQueue(BaseQueue):
         from penstock.adapters.sql import ledger
 
         return await self.look(lambda tx: ledger.usage(tx, query), long=True)
+
+    @property
+    def schedules(self) -> SqlSchedules:
+        from penstock.adapters.sql.schedules import SqlSchedules  # most queues have none
+
+        return SqlSchedules(self)
+
+    async def next_schedule(self, now: float) -> float | None:
+        ((at,),) = await self.rows("next_schedule", now=now)
+        return None if at is None else float(at)
 
     async def lanes(self) -> list[LaneInfo]:
         return await self.look(lambda tx: lanes.infos(self.lane_rows(tx)))

@@ -97,8 +97,17 @@ async def retain(queue: SqlQueue) -> None:
         from penstock.adapters.sql import ledger
 
         await ledger.forget(queue.change, queue.now() - queue.usage_retention_seconds)
+    if await queue.rows("any_past_unique", now=queue.now()):
+        while await queue.change(_forget_unique):
+            pass
     await queue.change(lambda tx: lanes.forget_lanes(queue.lane_rows(tx)))
     await queue.forget_feed()
+
+
+async def _forget_unique(tx: Sql) -> bool:
+    """Delete a chunk of what says nothing any more; whether there may be more."""
+    count = await tx.execute("forget_unique", now=tx.now, limit=RETENTION_LIMIT)
+    return count == RETENTION_LIMIT
 
 
 async def _forget(tx: Sql, retention_seconds: float) -> bool:

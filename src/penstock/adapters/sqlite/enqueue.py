@@ -30,6 +30,14 @@ def enqueue(
     """Store the batch; the job of each item, in order, new or already there."""
     if batch.parent_run is not None:
         _refuse_ended(tx, batch.parent_id, batch.parent_run)
+    if batch.debounce is not None:
+        from penstock.adapters.sqlite.bursts import debounce
+
+        return debounce(tx, batch, batch.debounce, lane_config)
+    if batch.unique_for is not None:
+        from penstock.adapters.sqlite.bursts import enqueue_unique
+
+        return enqueue_unique(tx, batch, batch.unique_for, weights, lane_config)
     records, source = batch.records, None
     if records is not None:
         from penstock.adapters.sql.records import lock_source
@@ -39,6 +47,10 @@ def enqueue(
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
     if new and batch.log is not None:
         _refuse_if_stopped(tx, batch, new)
+    if batch.tick is not None:  # the last that may refuse, and the first that writes
+        from penstock.adapters.sql.schedules import move
+
+        run(move(tx.shared, batch.tick))
     if replaced:
         tx.execute(
             "UPDATE jobs SET key = NULL WHERE id IN (SELECT value FROM json_each(?))",
@@ -57,7 +69,7 @@ def enqueue(
         run(take_over(tx.shared, source, records, new[0].id))
     old_ids = [found for found in by_key.values() if isinstance(found, str)]
     old_ids += [item.id for item in new if item.id not in stored]
-    old = {job.id: job for job in _by_id(tx, old_ids)} if old_ids else {}
+    old = {job.id: job for job in by_id(tx, old_ids)} if old_ids else {}
     jobs = []
     for item in batch.items:
         found = by_key[item.key] if item.key is not None else item
@@ -181,5 +193,6 @@ def _insert(
     return {item.id: new_job(batch, item, tx.now) for item in made}
 
 
-def _by_id(tx: Transaction, ids: list[str]) -> list[Job]:
+def by_id(tx: Transaction, ids: list[str]) -> list[Job]:
+    """The jobs that have these ids."""
     return run(read_jobs(SqliteLanes(tx.shared), "WHERE id = ANY (:ids)", ids=ids))

@@ -28,6 +28,7 @@ LEAST_SECONDS = 0.25
 """Minimum interval between two events of a stream."""
 LOOK_SECONDS = 2.0
 """Polling interval: ages grow, and not every change sends a notification."""
+HEARD = (Topic.READY, Topic.FINISHED, Topic.SCHEDULED)
 REST = 4
 """A slow part is rendered less often: the pause is this many times its rendering time."""
 
@@ -67,7 +68,7 @@ def live(
 
 async def _parts(request: Request, render: Render, seen: str | None) -> AsyncGenerator[bytes]:
     queue: JobQueue = request.app.state.penstock.queue
-    wakeups = [queue.listen(topic) for topic in (Topic.READY, Topic.FINISHED)]
+    wakeups = [queue.listen(topic) for topic in HEARD]
     try:
         while True:
             begun = time.monotonic()

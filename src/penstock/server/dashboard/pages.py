@@ -58,6 +58,7 @@ SCREENS = (
     Screen("/jobs", "Jobs"),
     Screen("/lanes", "Lanes"),
     Screen("/dead-letters", "Dead letters"),
+    Screen("/schedules", "Schedules"),
     Screen("/documents", "Documents"),
     Screen("/research", "Research"),
     Screen("/ask", "Ask"),

@@ -24,6 +24,7 @@ from penstock.server.dashboard.screens import (
     lanes,
     overview,
     research,
+    schedules,
     search,
     task,
 )
@@ -78,6 +79,7 @@ SCREENS = (
     job,
     lanes,
     dead_letters,
+    schedules,
     documents,
     document,
     search,

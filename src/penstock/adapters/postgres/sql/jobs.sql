@@ -19,25 +19,26 @@ coalesce(strpos(j.waits_lane, E'\n') > 0, false), j.seq, j.id, j.kind, j.tenant,
 -- The first in a line of jobs that a budget has paused: lane, kind, ready, how many.
 SELECT w.band, w.turn, {picked_columns}
 FROM (
-    SELECT o.band, o.turn, o.seq FROM penstock.jobs AS o
+    SELECT o.band, o.turn, o.seq, o.ctid AS version FROM penstock.jobs AS o
     WHERE o.ready > 0 AND o.ready = $3 AND o.lane = $1 AND o.kind = $2
     ORDER BY o.band, o.turn, o.seq LIMIT $4 FOR UPDATE SKIP LOCKED) AS w
-JOIN penstock.jobs AS j ON j.seq = w.seq
+JOIN penstock.jobs AS j ON j.seq = w.seq AND j.ctid = w.version
 ORDER BY w.band, w.turn, w.seq
 
 -- name: pick
 -- The first in the lines of lanes: lanes, how many of each, kinds, and whether one job with a
 -- crash on its record may be among them. A row is the lane's number, band, turn, whether it was
--- suspended (its reason has a newline), and a lease.
+-- suspended (its reason has a newline), and a lease. What was locked in another version than this
+-- statement sees is left for the next: its payload may have been replaced.
 SELECT w.n, w.band, w.turn, {picked_columns}
 FROM (
-    SELECT l.n, head.ready, head.band, head.turn, head.seq
+    SELECT l.n, head.ready, head.band, head.turn, head.seq, head.version
     FROM unnest($1::text[], $2::integer[]) WITH ORDINALITY AS l (lane, most, n)
     CROSS JOIN (SELECT 1 AS ready UNION ALL SELECT 2 WHERE $4) AS r
     CROSS JOIN LATERAL (
-        SELECT r.ready, first.band, first.turn, first.seq
+        SELECT r.ready, first.band, first.turn, first.seq, first.version
         FROM unnest($3::text[]) AS k (kind) CROSS JOIN LATERAL (
-            SELECT o.band, o.turn, o.seq FROM penstock.jobs AS o
+            SELECT o.band, o.turn, o.seq, o.ctid AS version FROM penstock.jobs AS o
             WHERE o.ready > 0 AND o.ready = r.ready AND o.lane = l.lane AND o.kind = k.kind
             ORDER BY o.band, o.turn, o.seq
             LIMIT CASE WHEN r.ready = 2 THEN 1 ELSE l.most END
@@ -45,7 +46,7 @@ FROM (
         ORDER BY first.band, first.turn, first.seq
         LIMIT CASE WHEN r.ready = 2 THEN 1 ELSE l.most END) AS head
 ) AS w
-JOIN penstock.jobs AS j ON j.seq = w.seq
+JOIN penstock.jobs AS j ON j.seq = w.seq AND j.ctid = w.version
 ORDER BY w.n, w.ready DESC, w.band, w.turn, w.seq
 
 -- name: lease

@@ -5,7 +5,9 @@
 lanes.configure(ask.configs)
 for _, job in ipairs(ask.jobs) do
   local row = jobs.load(job.seq)
-  if row and row.state == 'queued' and row.lane == '?' then
+  -- One that was put off meanwhile has another payload than the one that was looked at.
+  local late = row and row.debounce_key and redis.call('ZSCORE', ns .. 'scheduled', job.seq)
+  if row and row.state == 'queued' and row.lane == '?' and not late then
     if job.error then
       -- A payload from which no lane can be computed: only its own job fails.
       jobs.unqueue(row)

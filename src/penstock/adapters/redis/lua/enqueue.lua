@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log stops turns lane_state usual_amounts amounts learnt breaker lanes view records
+-- needs: base lines jobs log stops turns lane_state usual_amounts amounts learnt breaker lanes view records bursts schedules
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -16,6 +16,9 @@ local function parent_runs()
 end
 
 if ask.parent_run and not parent_runs() then return {'parent ended', ask.parent_id} end
+if ask.debounce then ask.parent_id, ask.attached = nil, nil end -- it may be the job of many
+
+if ask.tick and not schedules.is(ask.tick) then return {'schedule changed', ask.tick.name} end
 
 local source = ask.records and redis.call('ZSCORE', ns .. 'ids', ask.records[1])
 if ask.records and not source then return {'unknown', ask.records[1]} end
@@ -60,8 +63,14 @@ end
 
 -- Which items make a job, and for the others the id of the job that is there.
 local seen, per_lane, answers = {}, {}, {}
+local replaced = {}
 for n, id in ipairs(ids) do
   local has = key_of(n) and by_key[key_of(n)] or n
+  if ask.bursts and not taken[n] then
+    local standing, row = bursts.standing(ask.bursts[n], lane_of(n))
+    has = standing or n
+    if row then replaced[#replaced + 1] = {n, row} end
+  end
   if has ~= n then
     answers[#answers + 1] = {n, type(has) == 'number' and ids[has] or has}
   elseif seen[id] or taken[n] then
@@ -75,6 +84,7 @@ end
 
 if #made > 0 and stops.refuses(ask) then return {'log stopped', ask.log} end
 
+if ask.debounce then ask.run_at = now + ask.debounce end
 local scheduled = ask.run_at and ask.run_at > now
 local turn, places = {}, {}
 if not scheduled then
@@ -99,6 +109,7 @@ local function write_row(seq, n, place, lane, key)
   if key then row[size + 1], row[size + 2], size = 'key', key, size + 2 end
   local amount = ask.amounts and ask.amounts[n]
   if amount then row[size + 1], row[size + 2], size = 'amount', amount, size + 2 end
+  if ask.debounce then row[size + 1], row[size + 2], size = 'debounce_key', ask.bursts[n], size + 2 end
   redis.call(unpack(row, 1, size))
 end
 
@@ -119,6 +130,7 @@ for number, n in ipairs(made) do
     if give_up[n] then redis.call('HDEL', jobs.key(give_up[n]), 'key') end
     redis.call('HSET', ns .. 'keys', jobs.key_field(ask.tenant, ask.kind, key), seq)
   end
+  if ask.bursts then bursts.note(ask.bursts[n], seq, ids[n]) end
   local at = number * 2
   by_id[at - 1], by_id[at] = seq, ids[n]
   specs[at - 1], specs[at] = seq, spec
@@ -155,6 +167,13 @@ if #made > 0 then
   if ask.records then records.take_over(source, ask.records[2], seqs[2]) end
   wake('ready')
 end
+
+for _, one in ipairs(replaced) do
+  local n, row = unpack(one)
+  bursts.replace(row, lane_of(n), ARGV[1 + n], ask.amounts and ask.amounts[n] or nil)
+  wake('ready')
+end
+if ask.tick then schedules.put(ask.tick) end
 
 local old = {}
 for _, answer in ipairs(answers) do

@@ -23,6 +23,60 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
 FROM json_each(:items) WHERE true
 ON CONFLICT (id) DO NOTHING
 
+-- name: end_bursts
+-- Past its longest wait a job keeps its place in line; another line needs another job.
+UPDATE jobs SET debounce_key = NULL
+FROM json_each(:items) AS i
+WHERE {of_burst}
+  AND jobs.ready = 1 AND jobs.enqueued_at + :max_wait <= :now
+  AND (jobs.lane = '?' OR jobs.lane <> i.value ->> 2 OR jobs.priority <> :priority)
+
+-- name: of_burst
+jobs.tenant = :tenant AND jobs.kind = :kind AND jobs.debounce_key = i.value ->> 4
+    AND jobs.debounce_key IS NOT NULL AND jobs.state = 'queued' AND jobs.token = 0
+
+-- name: replace_payloads
+-- :items is [[id, payload, lane, amount, key], ...]. (No upsert: a trigger would have to follow its
+-- rule for conflicts.)
+UPDATE jobs SET
+    payload = i.value ->> 1, lane = i.value ->> 2, amount = i.value ->> 3, priority = :priority,
+    deadline = :deadline, timeout = :timeout, max_retries = :max_retries, trace = :trace,
+    (ready, band, since, run_at) = (
+        SELECT iif(s.stays, 1, 0), iif(s.stays, jobs.band, :priority),
+               iif(s.stays, jobs.since, :now),
+               iif(s.stays, jobs.run_at, min(:now + :debounce, jobs.enqueued_at + :max_wait))
+        FROM (SELECT jobs.ready = 1 AND jobs.enqueued_at + :max_wait <= :now AS stays) AS s)
+FROM json_each(:items) AS i
+WHERE {of_burst} AND NOT EXISTS (SELECT 1 FROM jobs AS o WHERE o.id = i.value ->> 0)
+
+-- name: debounce
+INSERT INTO jobs (id, payload, lane, amount, debounce_key, turn, tenant, kind, priority, band, ready,
+                  since, run_at, deadline, timeout, max_retries, enqueued_at, trace)
+SELECT i.value ->> 0, i.value ->> 1, i.value ->> 2, i.value ->> 3, i.value ->> 4, 0,
+       :tenant, :kind, :priority, :priority, 0, :now, :now + :debounce, :deadline, :timeout,
+       :max_retries, :now, :trace
+FROM json_each(:items) AS i
+WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE {of_burst})
+  AND NOT EXISTS (SELECT 1 FROM jobs AS o WHERE o.id = i.value ->> 0)
+
+-- name: debounced
+SELECT i.value ->> 0 AS item, coalesce(o.id, jobs.id) AS job_id FROM json_each(:items) AS i
+LEFT JOIN jobs AS o ON o.id = i.value ->> 0
+LEFT JOIN jobs ON {of_burst}
+
+-- name: unique_jobs_of
+-- :bursts is a list of them.
+SELECT u.burst, u.job_id FROM json_each(:bursts) AS i CROSS JOIN unique_jobs AS u
+ON u.tenant = :tenant AND u.kind = :kind AND u.burst = i.value
+WHERE u.until > :now AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = u.job_id)
+
+-- name: note_unique_jobs
+-- :items is [[burst, job id], ...]
+INSERT INTO unique_jobs (tenant, kind, burst, job_id, until)
+SELECT :tenant, :kind, value ->> 0, value ->> 1, :now + :unique_for
+FROM json_each(:items) WHERE true
+ON CONFLICT (tenant, kind, burst) DO UPDATE SET job_id = excluded.job_id, until = excluded.until
+
 -- name: pending
 -- What a claim must see to first; each answer is one look at the head of an index.
 SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0 AND run_at <= :now),

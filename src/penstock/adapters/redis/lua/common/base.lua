@@ -52,6 +52,11 @@
 --                      finish with their children
 --   feed:TENANT        stream of what all logs of a tenant got: log, version, entry. Trimmed to the
 --                      last hour as it grows, and gone an hour after its last entry
+-- schedules      bounded by the schedules that are rows
+--   schedules          sorted set of tenant, name; all scores 0
+--   schedule_rows      hash of the same -> the revision, a space, and the row as JSON
+--   schedule_next      sorted set of the same by next_at, of those that are not paused
+--   schedule_counted   the same by when that was computed
 -- ledger         bounded: the newest charges; the sums of days stay
 --   charges            hash id -> JSON array: see charge.lua; charged: their ids by time
 --   usage:DAY          hash tenant, kind, lane, model, number of the figure (requests, tokens, input,

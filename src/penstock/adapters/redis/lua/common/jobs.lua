@@ -121,9 +121,19 @@ function jobs.step_aside(row)
   jobs.unschedule(row.seq)
 end
 
+-- It was claimed, or has ended: enqueueing another with its key makes another.
+function jobs.end_burst(row)
+  if (row.debounce_key or '') == '' then return end
+  local field = jobs.key_field(row.tenant, row.kind, row.debounce_key)
+  if redis.call('HGET', ns .. 'debounced', field) == tostring(row.seq) then
+    redis.call('HDEL', ns .. 'debounced', field)
+  end
+end
+
 -- It is not queued any more.
 function jobs.unqueue(row)
   jobs.step_aside(row)
+  jobs.end_burst(row)
   jobs.expect_nothing(row)
   redis.call('ZREM', ns .. 'queued:' .. row.kind, row.seq)
   redis.call('ZREM', ns .. 'deadlines', row.seq)

@@ -71,6 +71,7 @@ function pick.lease(picked, member)
       'holder', member, 'started_at', now_text)
     jobs.expect_nothing(row)
     jobs.unpause(row)
+    jobs.end_burst(row)
     if (row.deadline or '') ~= '' then redis.call('ZREM', ns .. 'deadlines', seq) end
     local line, kind = places[one.line] or {}, seqs[one.kind] or {}
     places[one.line], line[#line + 1] = line, one.place

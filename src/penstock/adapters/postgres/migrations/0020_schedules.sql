@@ -1,0 +1,4 @@
+-- needs 1
+--
+-- Processes of the version before enqueue none of their ticks.
+-- tables: schedules
