@@ -89,6 +89,8 @@ SECTION_NOTES = {
     "prices": "By the name of a model or a lane, and the first day (UTC) of each price: "
     "`gpt-4.1-mini: {2025-04-14: {input: 0.4, output: 1.6}}`. Guide: "
     "[usage](guide-usage.md#prices).",
+    "budgets": "By payer, `tenant:NAME` or `task:TENANT/ID`: `tenant:acme: {cost: 5.0, per: day}`. "
+    "Guide: [budgets](guide-usage.md#budgets).",
     "browser": "Guide: [search engines in a "
     "browser](guide-providers.md#search-engines-in-a-browser).",
     "browser.engines": "By a name that you choose: engine `x` is the provider `browser.x`, in the "

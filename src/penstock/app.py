@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from penstock.engine.tools import AppTool, ToolOptions
     from penstock.model.event import JobEvent
     from penstock.research.service import Research
+    from penstock.wiring.budgets import Budgets
     from penstock.wiring.keys import ApiKeys
     from penstock.wiring.schedules import Schedules
     from penstock.wiring.services import AppServices, Service
@@ -158,6 +159,13 @@ class Penstock(Operations):
         """The answers of an app that uses them; see `use`."""
         answers: Answers = self._service("answers")
         return answers
+
+    @property
+    def budgets(self) -> Budgets:
+        """What tenants and tasks may spend."""
+        from penstock.wiring.budgets import Budgets  # few apps have any
+
+        return Budgets(self.queue, self._settings.engine.budgets)
 
     @property
     def keys(self) -> ApiKeys:
@@ -615,6 +623,8 @@ class Penstock(Operations):
         """Run jobs in this process while the block lasts, then stop gracefully."""
         async with self:
             await self.apply_lanes()
+            if self._settings.engine.budgets:
+                await self.budgets.apply()
             orchestrator = self.orchestrator(kinds=kinds, max_workers=max_workers)
             await orchestrator.start()
             try:

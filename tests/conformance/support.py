@@ -88,6 +88,7 @@ AHEAD = (
     "UPDATE penstock.lanes SET blocked_until = blocked_until + $1"
     " WHERE blocked_until > 0 AND blocked_until < 1e12",  # which is for ever
     "UPDATE penstock.lines SET since = since + $1, wake_at = wake_at + $1",
+    "UPDATE penstock.budgets SET begins = begins + $1, ends = ends + $1",
 )
 
 
@@ -265,6 +266,10 @@ class RedisBackend:
                 for key in (f"{tag}:lines:{kind}", f"{tag}:looks:{kind}"):
                     for name in server.zrange(key, 0, -1):
                         server.zincrby(key, seconds, name)
+            for payer in server.smembers(f"{tag}:budgets"):
+                for field in ("begins", "ends"):
+                    at = float(server.hget(f"{tag}:budget:{payer}", field) or 0.0)
+                    server.hset(f"{tag}:budget:{payer}", field, f"{at + seconds:.17g}")
 
 
 class PostgresBackend(SqlBackend):

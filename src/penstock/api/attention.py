@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from penstock.lanes.budgets import WARNED_AT, resumes, spent_of
+from penstock.model.budget import BudgetState
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, OperableQueue, ProcessInfo
@@ -35,7 +37,7 @@ async def look(queue: OperableQueue, now: float) -> QueueOutlook:
     """All that there is to see of a queue, of all tenants; `now` is on its clock."""
     counts, processes = await queue.counts(), await queue.processes()
     lanes, dead = await queue.lanes(), await queue.dead_groups()
-    found = needs_attention(now, counts, processes, lanes, dead)
+    found = needs_attention(now, counts, processes, lanes, dead, await queue.budgets())
     return QueueOutlook(counts, processes, lanes, dead, found)
 
 
@@ -45,10 +47,12 @@ def needs_attention(
     processes: Sequence[ProcessInfo],
     lanes: Sequence[LaneInfo],
     dead: Sequence[DeadGroup],
+    budgets: Sequence[BudgetState] = (),
 ) -> list[Attention]:
     """What stands still or fails, the worst first."""
     found = [one for process in processes for one in _of_process(process, now)]
     found += [one for lane in lanes for one in of_lane(lane)]
+    found += [one for state in budgets for one in _of_budget(state)]
     found += [_without_worker(kind) for kind in unhandled(counts, processes, now)]
     found += _dead([group for group in dead if group.last_at > now - RECENT_SECONDS])
     return sorted(found, key=lambda one: list(Condition).index(one.what))
@@ -156,6 +160,18 @@ def of_lane(lane: LaneInfo) -> list[Attention]:
         )
         return [Attention(Condition.THROTTLED, lane.name, None, todo)]
     return []
+
+
+def _of_budget(state: BudgetState) -> list[Attention]:
+    if state.share < WARNED_AT:
+        return []
+    told = f"{spent_of(state)} (per {state.per})"
+    if not state.reached:
+        return [Attention(Condition.BUDGET_NEARLY_SPENT, state.payer, None, told)]
+    again = resumes(state)
+    until = f"until {again}" if again else "until it is raised"
+    todo = f"{told}: what would spend is paused {until}; penstock budgets set raises it"
+    return [Attention(Condition.BUDGET_REACHED, state.payer, None, todo)]
 
 
 def worker_command(kind: str) -> str:

@@ -15,6 +15,7 @@ import typer
 
 from penstock.cli.answers import group as answers_group
 from penstock.cli.ask import ask_question
+from penstock.cli.budgets import group as budgets_group
 from penstock.cli.call import call_tool
 from penstock.cli.dead_letters import group as dead_letters_group
 from penstock.cli.doctor import run_doctor, show_config
@@ -96,6 +97,7 @@ cli.add_typer(answers_group, name="answers")
 cli.add_typer(keys_group, name="keys")
 cli.command("actions")(list_actions)
 cli.command("usage")(show_usage)
+cli.add_typer(budgets_group, name="budgets")
 cli.command("status")(show_status)
 cli.command("config")(show_config)
 cli.command("doctor")(run_doctor)

@@ -59,7 +59,11 @@ def load(
         sources.setdefault("lanes.browser.max_parallel", sources["browser"])
     resolve({**own_lanes, **(lanes or {})}, environment, sources)
     engine = replace(
-        config.engine, outbound=config.outbound, logging=config.logging, prices=config.prices
+        config.engine,
+        outbound=config.outbound,
+        logging=config.logging,
+        prices=config.prices,
+        budgets=config.budgets,
     )
     names = config.names and config.names.beside(path.parent)
     return replace(config, engine=engine, names=names, lanes=own_lanes, sources=sources)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from penstock.errors import ConfigError
 from penstock.model.browser import BrowserConfig
+from penstock.model.budget import BudgetConfig, check_payers
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.intake import IntakeConfig
 from penstock.model.librarian import LibrarianConfig
@@ -65,6 +66,8 @@ class Config:
     """Configured lanes; missing keys use the defaults."""
     prices: Mapping[str, Mapping[str, PriceConfig]] = setting(dict)
     """Prices of a million tokens, by model or lane, and by the first day of each price."""
+    budgets: Mapping[str, BudgetConfig] = setting(dict)
+    """What tenants and tasks may spend, by payer: `tenant:NAME` or `task:TENANT/ID`."""
     tenant_weights: Mapping[str, float] = setting(dict)
     """Tenant -> its share of turns, relative to a tenant of weight 1."""
     sources: Mapping[str, str] = setting(dict, read=False)
@@ -79,6 +82,7 @@ class Config:
         for name, provider in self.providers.items():
             check_provider(name, provider)
         check_prices(self.prices)
+        check_payers(self.budgets)
         known = provider_names(self.providers, self.browser)
         check_search_providers(self.research.search_providers, known)
 

@@ -1,4 +1,5 @@
 """Charges requests in the ledger: reserved before they are made, settled when they have ended.
+Where a budget is spent they are not made.
 
 Every use of tokens or money comes by here: permits and starts of jobs, model calls of services and
 of `ctx.http`. Requests that say nothing of either do not.
@@ -6,17 +7,22 @@ of `ctx.http`. Requests that say nothing of either do not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 
 from penstock.engine.settler import Settler
 from penstock.errors import QueueError
 from penstock.lanes.amounts import used_by
+from penstock.lanes.budgets import spent_of, why
 from penstock.model.amounts import MOST, NOTHING, Amounts
+from penstock.model.budget import BudgetState
 from penstock.model.prices import PriceTable, price_at
 from penstock.ports.bill import Bill
 from penstock.ports.ledger import Charge, Payer
-from penstock.ports.queue import JobQueue, Lease, Settlement
+from penstock.ports.queue import Exchange, JobQueue, Lease, Outcome, Settlement
 from penstock.text.normalize import storable
+
+log = logging.getLogger("penstock")
 
 MODEL_LENGTH = 200
 MOST_COST = 10**15
@@ -32,6 +38,14 @@ class Charges:
         self._prices = prices
         self._settler = settler
 
+    def entered_first(self, amount: Amounts | None, model: str, lane: str) -> bool:
+        """Whether a request is entered before it is made: if it reserves something and, where
+        there may be budgets, if it is known to cost something."""
+        if any(amount or ()):
+            return True
+        spends = bool(model) or lane in self._prices or lane in self._settler.spent_in
+        return self._settler.budgets and spends
+
     def priced(self, amount: Amounts, model: str, lane: str) -> Amounts:
         """An amount with what it costs, if that is not said and its price is known."""
         if amount.cost or not self._prices:
@@ -39,14 +53,16 @@ class Charges:
         cost = _price(self._prices, amount, model, lane, self._queue.now())
         return amount if cost is None else amount._replace(cost=cost)
 
-    async def reserve(self, charges: Sequence[Charge]) -> None:
-        """Enter what is reserved, before the requests are made. While the queue cannot be reached
-        they are made all the same: it is told with the next trip."""
+    async def reserve(self, charges: Sequence[Charge]) -> Mapping[str, BudgetState]:
+        """Enter what is reserved, before the requests are made. Those that may not be made, by the
+        name of the charge, and the budget that is spent. While the queue cannot be reached they are
+        made all the same: it is told with the next trip."""
         try:
-            await self._queue.charge(charges, soft=True)
+            return await enter(charges, self._queue, self._settler, soft=True)
         except QueueError:
             for one in charges:
                 self._settler.charge(one)
+            return {}
 
     def ended(
         self, name: str, payer: Payer, lane: str, at: float, bill: Bill, *, reserved: bool
@@ -68,6 +84,34 @@ class Charges:
     def void(self, charge: Charge) -> None:
         """The request is not made."""
         self._settler.charge(charge._replace(reserved=False, void=True))
+
+
+async def enter(
+    charges: Sequence[Charge], queue: JobQueue, settler: Settler, *, soft: bool = False
+) -> Mapping[str, BudgetState]:
+    """Enter charges, and log of budgets that are spent, or nearly so. Reservations that were
+    refused, by name, and the budget that is spent."""
+    charged = await queue.charge(charges, soft=soft)
+    settler.budgets = charged.budgets
+    for state in charged.told:
+        if state.reached:
+            log.warning("%s: what would spend is paused", why(state))
+        else:
+            log.warning("budget %s: %s (%.0f %%)", state.payer, spent_of(state), 100 * state.share)
+    return charged.refused
+
+
+async def start_all(
+    exchange: Exchange, queue: JobQueue, prices: PriceTable, settler: Settler
+) -> Exchange:
+    """Reserve what runs may use, but for the jobs whose budget others have spent since they were
+    claimed: these go back."""
+    refused = await Charges(queue, prices, settler).reserve(started(exchange.leases, prices))
+    for lease in exchange.leases:
+        if start_name(lease) in refused:
+            settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
+    leases = [lease for lease in exchange.leases if start_name(lease) not in refused]
+    return exchange._replace(leases=leases)
 
 
 def charge_of(

@@ -127,7 +127,9 @@ class Dispatcher(Service):
         begun = runtime.monotonic()
         try:
             if load.charges:  # before the runs that have used it are over
-                await self.queue.charge(load.charges)
+                from penstock.engine.charges import enter  # few jobs spend anything
+
+                await enter(load.charges, self.queue, self.settler)
             exchange = await self.membership.member.exchange(
                 [settlement for settlement, _ in load.settlements],
                 load.progress,
@@ -141,11 +143,9 @@ class Dispatcher(Service):
         self.health.trips += 1
         self.health.trip_seconds += runtime.monotonic() - begun
         if any(lease.reserved for lease in exchange.leases):
-            from penstock.engine.charges import Charges, started  # few lanes count amounts
+            from penstock.engine.charges import start_all  # few lanes count amounts
 
-            prices = self.settings.prices
-            charges = Charges(self.queue, prices, self.settler)
-            await charges.reserve(started(exchange.leases, prices))
+            return await start_all(exchange, self.queue, self.settings.prices, self.settler)
         return exchange
 
     async def _after(

@@ -16,6 +16,7 @@ from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.errors import (
     AuthenticationError,
+    BudgetReached,
     DeadlineExceeded,
     JobTimeout,
     LaneBusy,
@@ -34,6 +35,8 @@ from penstock.ports.steps import SLEEP_WAIT, signal_wait
 from penstock.text.normalize import storable
 
 MAX_WAIT_SECONDS = 300.0
+BUDGET_WAIT_SECONDS = 86400.0
+"""Until a job asks again whose budget is spent, at the latest."""
 STUCK_RELEASE_SECONDS = 2.0
 """A job whose handler outlives a stop is not offered to others before the process is gone."""
 
@@ -96,7 +99,8 @@ def failed(
     if isinstance(error, LaneBusy):
         note = {"type": "LaneBusy", "message": str(error)}
         # It is queued when the lane recovers; the time is for the case that nobody notices.
-        run_at = min(max(now, error.until), now + MAX_WAIT_SECONDS)
+        longest = BUDGET_WAIT_SECONDS if isinstance(error, BudgetReached) else MAX_WAIT_SECONDS
+        run_at = min(max(now, error.until), now + longest)
         return _released(run, note, run_at)._replace(waits_lane=error.lane)
     if isinstance(error, QueueUnavailable):
         # Ours, not the job's. A moment later, because it may be another queue that is away.

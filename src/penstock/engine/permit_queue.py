@@ -84,6 +84,8 @@ class Turn:
     amount: Amounts | None = None
     """What it reserves of what its lane counts."""
     model: str = ""
+    charged: bool = False
+    """It is entered in the ledger before the request is made."""
 
     def wait(self, lane: str) -> None:
         if not self.waits and not self.answer.done():

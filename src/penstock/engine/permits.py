@@ -20,13 +20,16 @@ from penstock.engine.settler import Settler
 from penstock.errors import (
     AmountTooLarge,
     AuthenticationError,
+    BudgetReached,
     HttpError,
     LaneBusy,
     QueueUnavailable,
     Unavailable,
 )
+from penstock.lanes.budgets import why
 from penstock.lanes.reports import LaneReports, report_of
 from penstock.model.amounts import NOTHING
+from penstock.model.budget import BUDGET
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
 from penstock.ports.bill import Bill
@@ -150,7 +153,7 @@ class PermitBroker:
         """It goes back, no request having been made with it."""
         unused = turn.amount and turn.amount.nothing
         self._settler.give_back(Returned(permit, None, 0, 0, used=unused))
-        if turn.amount and any(turn.amount):
+        if turn.charged:
             self.charges.void(_reserved(permit, turn))
 
     @asynccontextmanager
@@ -164,6 +167,7 @@ class PermitBroker:
         if bill.amount is not None:
             bill.amount = self.charges.priced(bill.amount, bill.model, lane)
         turn = Turn(asker, end, amount=bill.amount, model=bill.model)
+        turn.charged = self.charges.entered_first(bill.amount, bill.model, lane)
         try:
             try:
                 if asker.again:
@@ -196,9 +200,10 @@ class PermitBroker:
                 of = (asker.number, asker.token, asker.id)
                 used = bill.spent
                 if used is not None:
-                    name, reserved = _name(permit, asker), any(bill.amount or ())
-                    told = (name, asker.payer, lane, permit.start_at, bill)
-                    used = self.charges.ended(*told, reserved=reserved)
+                    told = (_name(permit, asker), asker.payer, lane, permit.start_at, bill)
+                    used = self.charges.ended(*told, reserved=turn.charged)
+                elif turn.charged and not any(bill.amount or ()):
+                    self.charges.void(_reserved(permit, turn))  # there is nothing to tell
                 self.give_back(Returned(permit, report, *of, used=used))
                 turn.leave_slot()
         finally:
@@ -296,7 +301,9 @@ class PermitBroker:
                 member = self._membership.member
                 try:
                     told = await member.permits(requests)
-                    await self._reserve([turn for _, turns in asked for turn, _ in turns], told)
+                    told = await self._reserve(
+                        [turn for _, turns in asked for turn, _ in turns], told
+                    )
                     answers = iter(told)
                     if member is not self._membership.member:
                         self._void([turn for _, turns in asked for turn, _ in turns], told)
@@ -319,10 +326,23 @@ class PermitBroker:
             self._trip = None
             self._look(self._membership.member.now())
 
-    async def _reserve(self, turns: Sequence[Turn], answers: Sequence[Permit | Busy]) -> None:
-        """Enter in the ledger what was granted, before anybody has it."""
-        if charges := _reservations(turns, answers):
-            await self.charges.reserve(charges)
+    async def _reserve(
+        self, turns: Sequence[Turn], answers: list[Permit | Busy]
+    ) -> list[Permit | Busy]:
+        """Enter in the ledger what was granted, before anybody has it. What their budget has
+        nothing left for goes back."""
+        charges = _reservations(turns, answers)
+        refused = await self.charges.reserve(charges) if charges else {}
+        if not refused:
+            return answers
+        told = list(answers)
+        for n, (turn, answer) in enumerate(zip(turns, answers, strict=True)):
+            if isinstance(answer, Permit) and turn.charged:
+                budget = refused.get(_name(answer, turn.asker))
+                if budget is not None:
+                    self.give_back(Returned(answer, None, 0, 0, used=NOTHING))
+                    told[n] = Busy(BUDGET + budget.payer, budget.ends, why(budget), True)
+        return told
 
     def _void(self, turns: Sequence[Turn], answers: Sequence[Permit | Busy]) -> None:
         """Nobody gets what was granted."""
@@ -368,7 +388,10 @@ class PermitBroker:
                 # A lane in trouble lets its try be made by one job, with all its requests.
                 trying = not turn.own and turn.asker.shares_slot(line.lane)
                 turn.leave_slot()
-                if answer.refused:
+                if answer.lane.startswith(BUDGET):
+                    until = math.inf if answer.until is None else answer.until
+                    turn.answer.set_exception(BudgetReached(answer.lane, until, answer.why))
+                elif answer.refused:
                     turn.answer.set_exception(AmountTooLarge(answer.why))
                 elif late or (answer.give_up and not trying):
                     turn.answer.set_exception(_busy(answer, now))
@@ -409,7 +432,7 @@ def _reservations(turns: Sequence[Turn], answers: Sequence[Permit | Busy]) -> li
     return [
         _reserved(answer, turn)
         for turn, answer in zip(turns, answers, strict=True)
-        if turn.amount and any(turn.amount) and isinstance(answer, Permit)
+        if turn.charged and isinstance(answer, Permit)
     ]
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from penstock.ports.ledger import Charge
 
 
+SPENT_IN_MOST = 1000
+"""Lanes of which it is known here that something is charged in them; the first ones."""
+
+
 class Load(NamedTuple):
     """The settlements and reports of one trip to the queue."""
 
@@ -43,6 +47,10 @@ class Settler:
         self._returned: list[Returned] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._charges: list[Charge] = []
+        self.budgets = True
+        """Whether there may be budgets, as far as the last charge has told."""
+        self.spent_in: set[str] = set()
+        """Lanes in which something was charged here."""
 
     @property
     def empty(self) -> bool:
@@ -77,6 +85,8 @@ class Settler:
     def charge(self, charge: Charge) -> None:
         """Something was used. That stays so if the leases are lost."""
         self._charges.append(charge)
+        if len(self.spent_in) < SPENT_IN_MOST:
+            self.spent_in.add(charge.lane)
         self._events.due.set()
 
     def tell(self, run: Run, report: Report | None) -> None:

@@ -11,6 +11,7 @@ PenstockError
 ├── IntakeError                 messages cannot be read; a person must act
 ├── JobNotFound
 ├── LaneNotFound
+├── BudgetNotFound
 ├── DocumentNotFound
 ├── TaskNotFound
 ├── AnswerNotFound
@@ -34,6 +35,7 @@ PenstockError
 │   └── RateLimited             it said to come back later
 │       └── Blocked             a search engine wants no programs, or no more of them
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
+│   └── BudgetReached           a budget is spent; the job is released and waits for that
 ├── BrowserLost                 the browser ended before the page was read; retried
 ├── ModelError                  a language model's answer is of no use; retried
 │   └── CutShort                it ended before its end
@@ -166,6 +168,21 @@ class JobNotFound(PenstockError):
 
     def __str__(self) -> str:
         return f"no job with id {self.job_id!r}"
+
+
+class BudgetNotFound(PenstockError):
+    """This payer has no budget."""
+
+    code = "not-found"
+    http_status = 404
+    exit_code = 3
+
+    def __init__(self, payer: str) -> None:
+        super().__init__(payer)
+        self.payer = payer
+
+    def __str__(self) -> str:
+        return f"{self.payer} has no budget; `penstock budgets` lists those that there are"
 
 
 class LaneNotFound(PenstockError):
@@ -383,6 +400,14 @@ class LaneBusy(PenstockError):
 
     def __str__(self) -> str:
         return f"lane {self.lane} is busy: {self.why}"
+
+
+class BudgetReached(LaneBusy):
+    """A budget is spent. Let it pass: the engine runs the job again when there is something left,
+    and counts no attempt."""
+
+    def __str__(self) -> str:
+        return self.why
 
 
 class JobTimeout(PenstockError, TimeoutError):

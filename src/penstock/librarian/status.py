@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from penstock.errors import (
     AuthenticationError,
+    BudgetReached,
     LaneBusy,
     PenstockError,
     QueueError,
@@ -23,6 +24,7 @@ from penstock.errors import (
     ValidationError,
 )
 from penstock.librarian.v1 import librarian_pb2 as pb
+from penstock.model.budget import BUDGET
 from penstock.ports.librarian import LANE
 
 log = logging.getLogger("penstock.librarian")
@@ -91,7 +93,8 @@ def behind(error: grpc.aio.AioRpcError, now: float) -> PenstockError | None:
     seconds = trouble.seconds if trouble.HasField("seconds") else None
     match trouble.kind:
         case pb.Trouble.LANE_BUSY:
-            return LaneBusy(trouble.lane, now + (seconds or 0.0), trouble.why)
+            busy = BudgetReached if trouble.lane.startswith(BUDGET) else LaneBusy
+            return busy(trouble.lane, now + (seconds or 0.0), trouble.why)
         case pb.Trouble.RATE_LIMITED:
             return RateLimited(trouble.why, seconds, lane=trouble.lane)
         case pb.Trouble.UNAVAILABLE:

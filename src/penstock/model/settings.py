@@ -120,6 +120,7 @@ class EngineConfig:
     outbound: OutboundConfig = setting(OutboundConfig, read=False)
     logging: LoggingConfig = setting(LoggingConfig, read=False)
     prices: Mapping[str, Any] = setting(dict, read=False)
+    budgets: Mapping[str, Any] = setting(dict, read=False)
     """Sections of their own, which the engine needs as well."""
 
     def __post_init__(self) -> None:

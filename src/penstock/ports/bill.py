@@ -74,9 +74,9 @@ class Bill:
             return
         try:
             answer = json.loads(body) if b'"usage"' in body else None
+            self.told(usage_of(answer))
         except (ValueError, RecursionError):
-            return  # no JSON, and so it says nothing: what is reserved stands
-        self.told(usage_of(answer))
+            return  # no JSON, or nonsense, and so it says nothing: what is reserved stands
         model = answer.get("model") if isinstance(answer, dict) else None
         if not self.model and isinstance(model, str):
             self.model = model

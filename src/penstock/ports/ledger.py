@@ -7,11 +7,12 @@ counts once, and whoever has lost the lease of its job may still tell: it was sp
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Literal, NamedTuple, cast, get_args
 
 from penstock.errors import ValidationError
+from penstock.model.budget import BudgetState, payers
 
 DAY = 86400
 MAX_ROWS = 1000
@@ -56,6 +57,22 @@ class Charge(NamedTuple):
     def day(self) -> int:
         """Since 1970, in UTC."""
         return int(self.at // DAY)
+
+    @property
+    def budgets(self) -> list[str]:
+        """Whose budgets it is on."""
+        return payers(self.payer.tenant, self.payer.task)
+
+
+class Charged(NamedTuple):
+    """The result of entering charges."""
+
+    refused: Mapping[str, BudgetState]
+    """Reservations, by their names, that were not entered, and the budget that is spent."""
+    budgets: bool
+    """Whether there are any budgets."""
+    told: Sequence[BudgetState]
+    """Budgets of which these charges have spent most, or all."""
 
 
 class UsageQuery(NamedTuple):

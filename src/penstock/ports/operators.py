@@ -11,6 +11,7 @@ from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 
 if TYPE_CHECKING:
+    from penstock.model.budget import BudgetState
     from penstock.ports.backlog import Backlog
 
 MAX_GROUPS = 1000
@@ -81,6 +82,10 @@ class OperableQueue(Protocol):
 
     async def lanes(self) -> list[LaneInfo]:
         """The lanes in use, by name."""
+        ...
+
+    async def budgets(self) -> list[BudgetState]:
+        """All budgets, by payer, and what is spent of them in this period."""
         ...
 
     async def backlog(self) -> Backlog:

@@ -30,7 +30,8 @@ from penstock.ports.steps import Consumed, Recorded, StepRow
 
 if TYPE_CHECKING:
     from penstock.model.amounts import Amounts
-    from penstock.ports.ledger import Charge, UsageQuery, UsageSum
+    from penstock.model.budget import BudgetConfig
+    from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
     from penstock.ports.schedules import ScheduleStore, ScheduleTick
 
 NO_LANE = ""
@@ -534,10 +535,18 @@ class JobQueue(OperableQueue, Protocol):
         """Delete matching dead letters."""
         ...
 
-    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> Charged:
         """Enter these in the ledger: see `penstock.ports.ledger`. The first word on what a request
         has used counts, whoever gives it; a reservation changes nothing that is there, and may be
-        forgotten by a crash of the machine if it is `soft`."""
+        forgotten by a crash of the machine if it is `soft`. It is not entered where a budget is
+        spent."""
+        ...
+
+    async def set_budget(
+        self, payer: str, config: BudgetConfig | None, configured: str | None = None
+    ) -> bool:
+        """Give a payer a budget, or another, or with None none any more; False: it had none. What
+        waits for it goes on, if there is something left. `configured`: as the settings have it."""
         ...
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:

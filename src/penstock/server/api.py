@@ -24,6 +24,7 @@ from penstock.server.metrics import Metrics
 from penstock.server.queue_cache import QueueCache
 from penstock.server.routes import (
     answers,
+    budgets,
     documents,
     events,
     health,
@@ -86,7 +87,7 @@ def build(
     state.callers = Callers(app.keys.store, config.requests_per_minute, config.anonymous)
     # Each is looked through in turn, so what is asked for most comes first.
     for_all = (jobs, documents, tasks, answers, tools, events, health)
-    parts = (*for_all, schedules, operators, usage, mcp)
+    parts = (*for_all, schedules, operators, usage, budgets, mcp)
     routers = [part.routes for part in parts] + dashboard.ALL
     for router in routers:
         api.include_router(router)

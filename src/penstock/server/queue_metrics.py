@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client.core import Metric
 
 from penstock.model.amounts import MICRO
+from penstock.model.budget import BudgetState
 from penstock.model.tally import BOUNDS, ENDINGS, DurationHistogram, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.ledger import UsageSum
@@ -31,8 +32,11 @@ class QueueSnapshot(NamedTuple):
     now: float
     models: Sequence[UsageSum] = ()
     """What was used today, by model."""
+    budgets: Sequence[BudgetState] = ()
 
 
+MAX_BUDGETS = 100
+"""Of more, those that are spent most."""
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 
 Sample = tuple[Sequence[str], float | DurationHistogram]
@@ -69,7 +73,8 @@ async def look_at(app: Penstock) -> QueueSnapshot:
     today = datetime.fromtimestamp(now, UTC).date()
     models = await app.usage("model", since=today, until=today)
     waiting = app.queue.callers_waiting()
-    return QueueSnapshot(counts, processes, lanes, tallies, waiting, now, models)
+    budgets = sorted(await app.budgets.list(), key=lambda state: -state.share)[:MAX_BUDGETS]
+    return QueueSnapshot(counts, processes, lanes, tallies, waiting, now, models, budgets)
 
 
 def _jobs(look: QueueSnapshot) -> Iterable[Sample]:
@@ -130,6 +135,20 @@ def _directions(one: UsageSum) -> Iterable[Sample]:
     yield ("input",), one.input_tokens
     yield ("output",), one.output_tokens
     yield ("any",), one.tokens - one.input_tokens - one.output_tokens
+
+
+def _spent(look: QueueSnapshot) -> Iterable[Sample]:
+    for state in look.budgets:
+        yield (state.payer, "tokens"), state.tokens
+        yield (state.payer, "cost"), state.cost / MICRO
+
+
+def _allowed(look: QueueSnapshot) -> Iterable[Sample]:
+    for state in look.budgets:
+        if state.tokens_limit is not None:
+            yield (state.payer, "tokens"), state.tokens_limit
+        if state.cost_limit is not None:
+            yield (state.payer, "cost"), state.cost_limit / MICRO
 
 
 def _states(look: QueueSnapshot) -> Iterable[Sample]:
@@ -309,6 +328,21 @@ DESCRIBED = (
         "Money spent since midnight UTC, of requests whose price is known.",
         (),
         lambda one: [((), one.cost / MICRO)],
+    ),
+    Described(
+        "penstock_budget_spent",
+        "gauge",
+        ("payer", "of"),
+        "Tokens and money that are spent or reserved of a budget in this period. Of more than a "
+        "hundred budgets, those that are spent most.",
+        _spent,
+    ),
+    Described(
+        "penstock_budget_limit",
+        "gauge",
+        ("payer", "of"),
+        "Tokens and money that may be spent.",
+        _allowed,
     ),
     _used(
         "requests_unpriced",

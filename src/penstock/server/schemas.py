@@ -11,6 +11,7 @@ from penstock.answers.service import LEAST_SECONDS, MAX_COLLECTIONS
 from penstock.answers.service import QUESTION_LIMIT as ASK_LIMIT
 from penstock.documents.document_names import KEY_LIMIT, METADATA_LIMIT
 from penstock.engine.handlers import KIND
+from penstock.model.budget import MOST_COST, MOST_TOKENS, Period
 from penstock.model.job import PriorityName
 from penstock.research.service import (
     MAX_QUERIES,
@@ -195,6 +196,17 @@ class Limits(RequestBody):
     min_interval_seconds: Annotated[float, Field(ge=0, le=1e9)] | None = None
     max_parallel: Much | None = None
     requests_per_day: Much | None = None
+
+
+class NewBudget(RequestBody):
+    """Limits of what is spent in a period: money, tokens, or both."""
+
+    cost: float | None = Field(None, ge=0, le=MOST_COST, description="In your prices' currency.")
+    tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
+    per: Period = "day"
+    timezone: Annotated[str, StringConstraints(max_length=100)] = Field(
+        "UTC", description="Whose days, weeks and months these are: Europe/Berlin."
+    )
 
 
 class NewTask(RequestBody):

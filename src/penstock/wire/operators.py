@@ -29,8 +29,10 @@ class Condition(StrEnum):
     WORKER_GONE = "worker gone"
     LOOP_WAS_BLOCKED = "event loop was blocked"
     DEAD_LETTERS = "dead letters"
+    BUDGET_REACHED = "budget reached"
     DAILY_LIMIT = "daily limit"
     RATE_LIMITED = "rate limited"
+    BUDGET_NEARLY_SPENT = "budget nearly spent"
     THROTTLED = "throttled"
     PAUSED = "paused"
 
@@ -39,7 +41,7 @@ class Condition(StrEnum):
 class Attention(WireView):
     what: Condition
     subject: str
-    """The lane, kind or worker process (host and pid) concerned."""
+    """The lane, kind, payer of a budget or worker process (host and pid) concerned."""
     since: float | None
     """None: unknown."""
     todo: str

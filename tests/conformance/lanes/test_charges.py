@@ -7,7 +7,7 @@ from typing import Any
 from penstock import JobContext, Penstock
 from penstock.engine.charges import Charges
 from penstock.engine.settler import Settler
-from penstock.ports.ledger import UsageBy, UsageQuery, day_name
+from penstock.ports.ledger import Charged, UsageBy, UsageQuery, day_name
 from penstock.ports.queue import JobQueue, Member
 from tests.conformance.lane_support import LANE, a_day_ahead, config_of
 from tests.conformance.support import KIND, Ledger
@@ -113,14 +113,17 @@ async def test_a_run_that_ends_in_the_middle_is_charged_what_it_has_reserved(
     queue, app = await open_app(ledger, tmp_path, api={}, cheap={})
     begun = asyncio.Event()
 
-    @app.job(KIND, timeout=0.2, max_retries=0)
+    @app.job(KIND)
     async def handler(ctx: JobContext) -> None:
         async with ctx.lanes.permit("cheap", tokens=1000):
             begun.set()
             await asyncio.Event().wait()
 
-    await run_one(app)
-    assert begun.is_set()
+    async with app.running():
+        job = await app.enqueue(KIND)
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+        await app.cancel(job.id)
     assert await by(queue, "lane") == {"cheap": (1, 1000, 0, 0, 500, 0, 1)}
 
 
@@ -152,14 +155,15 @@ async def test_queue_that_cannot_be_reached_loses_no_charge(
     queue, app = await open_app(ledger, tmp_path, api={})
     charge, calls = app.queue.charge, 0
 
-    async def sometimes(charges: Any, *, soft: bool = False) -> None:
+    async def sometimes(charges: Any, *, soft: bool = False) -> Charged:
         nonlocal calls
         calls += 1
         if calls % 2:
             raise QueueUnavailable("gone")
-        await charge(charges, soft=soft)
+        charged: Charged = await charge(charges, soft=soft)
         if calls % 4:
             raise QueueUnavailable("the answer is lost")
+        return charged
 
     monkeypatch.setattr(app.queue, "charge", sometimes)
 

@@ -16,7 +16,7 @@ from penstock.lanes.reports import LaneReports
 from penstock.model.lane import LaneConfig
 from penstock.ports.bill import Bill
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.ledger import Charge
+from penstock.ports.ledger import Charge, Charged
 from tests.support.waiting import PATIENCE
 
 FULL = Busy("api", None, "all its slots are taken")
@@ -24,6 +24,9 @@ FULL = Busy("api", None, "all its slots are taken")
 
 class Queue:
     """One lane of `slots`, which takes a moment to answer."""
+
+    budgets = False
+    spent_in: frozenset[str] = frozenset()
 
     def __init__(self, slots: int = 1) -> None:
         self.slots = slots
@@ -199,8 +202,9 @@ async def test_what_is_granted_to_a_lapsed_membership_is_not_spent() -> None:
             queue.held.clear()
             return answers
 
-        async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+        async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> Charged:
             entered.extend(charges)
+            return Charged({}, False, [])
 
     this = cast(Any, Lapsing())
     settler = cast(Any, queue)

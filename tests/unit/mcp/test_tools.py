@@ -29,6 +29,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "JobCancelled": ("job", "kind", None),
     "KeyConflict": ("key", "job"),
     "LaneBusy": ("lane", 0.0, "why"),
+    "BudgetReached": ("budget tenant:a", 0.0, "why"),
     "Blocked": ("lane", "why"),
     "HttpError": ("said", 400),
     "FetchError": ("said", 400),

@@ -20,7 +20,7 @@ async def claim_in_lanes(
 ) -> list[Lease]:
     """Lease up to `want.lanes` jobs that their lanes can take now, each with a start time."""
     kinds = list(want.kinds)
-    names = await _ready(tx, kinds)
+    names, _ = await _ready(tx, kinds)
     states = await store.lock(tx, names)
     unknown = [name for name in names if name not in states]
     if unknown:  # idle for so long that they were forgotten
@@ -29,28 +29,34 @@ async def claim_in_lanes(
     if not states:
         return []
     # While the locks were waited for, another process may have served the same lines.
-    due = set(await _ready(tx, kinds))
-    claim = _Claim(tx, member, want, states)
+    due, budgets = await _ready(tx, kinds)
+    claim = _Claim(tx, member, want, states, budgets)
     await claim.look([name for name in names if name in due])
     await claim.store()
     return claim.leases
 
 
-async def _ready(tx: Transaction, kinds: Sequence[str]) -> list[str]:
+async def _ready(tx: Transaction, kinds: Sequence[str]) -> tuple[list[str], bool]:
+    """Lanes with lines that are due; and whether there are budgets, or jobs that one has paused."""
     rows = await tx.fetch("ready_lines", kinds, tx.now, LINES_PER_CLAIM)
-    return list(dict.fromkeys(lane for (lane,) in rows))[:LINES_PER_CLAIM]
+    names = list(dict.fromkeys(lane for lane, _ in rows))[:LINES_PER_CLAIM]
+    return names, any(budgets for _, budgets in rows)
 
 
 class _Claim:
     """One look at the lines that are due. Lanes are worked on in memory, and stored at the end."""
 
-    def __init__(self, tx: Transaction, member: int, want: Want, states: States) -> None:
+    def __init__(
+        self, tx: Transaction, member: int, want: Want, states: States, budgets: bool
+    ) -> None:
         self._tx = tx
         self._member = member
         self._want = want
         self._kinds = list(want.kinds)
         self._states = states
         self._crashed = want.crashed
+        self._budgets = budgets
+        self._later: dict[str, float] = {}
         self._touched: dict[str, LaneState] = {}
         self._looks: list[tuple[str, float | None, str | None]] = []
         self._slots: list[tuple[str, int]] = []
@@ -64,7 +70,7 @@ class _Claim:
             lanes = family(self._states, name)
             if (most := waiting.room(lanes, self._want.lanes, now)) > 0:
                 rooms[name] = waiting.choice(lanes[0], most)
-        picked = await self._pick(rooms)
+        picked = await (self._choose if self._budgets else self._pick)(rooms)
         await self._book(picked)
         for name in names:
             if len(self.leases) >= self._want.lanes:
@@ -93,6 +99,24 @@ class _Claim:
             picked.setdefault(names[n - 1], []).append(one)
         return picked
 
+    async def _choose(self, rooms: dict[str, int]) -> dict[str, list[Picked]]:
+        """The first in each line whose payers may spend."""
+        from penstock.adapters.sql import budgets  # few queues have any
+        from penstock.adapters.sql.budgets import PausedLine
+
+        async def paused(line: PausedLine, most: int) -> list[Picked]:
+            rows = await self._tx.fetch("pick_paused", *line, most)
+            return [
+                Picked(band, turn, Lease(*lease), resumes) for band, turn, resumes, *lease in rows
+            ]
+
+        if not rooms:
+            return {}
+        families = {name: family(self._states, name) for name in rooms}
+        given = (families, rooms, self._kinds, self._crashed)
+        picked, self._later = await budgets.choose(self._tx, *given, self._pick, paused)
+        return picked
+
     def _serve(self, lanes: list[LaneState], picked: list[Picked]) -> None:
         lane, name, now = lanes[0], lanes[0].name, self._tx.now
         self._touched.update({one.name: one for one in lanes})
@@ -105,7 +129,7 @@ class _Claim:
         picked = within(picked, self._ordinary())
         if not picked:
             # Nobody there, or only jobs this process may not take just now.
-            self._looks.append((name, now + LATER_SECONDS, None))
+            self._looks.append((name, self._later.get(name, now + LATER_SECONDS), None))
             return
         picked = waiting.chosen(lane, picked)[:most]
         slack = self._want.slack
@@ -146,5 +170,5 @@ class _Claim:
         if self._looks:
             looked, ats, waits = zip(*self._looks, strict=True)
             await tx.execute("look_again", looked, ats, waits, self._kinds, tx.now)
-            await tx.execute("SELECT penstock.leave_lines_1($1, $2)", looked, self._kinds)
+            await tx.execute("SELECT penstock.leave_lines_2($1, $2)", looked, self._kinds)
         await store.pass_on(tx, self._touched.values())

@@ -7,12 +7,15 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from penstock.adapters.redis import budgets
 from penstock.adapters.redis.connections import Connections
+from penstock.model.budget import BudgetState
 from penstock.ports.ledger import (
     DAY,
     IN_DETAIL,
     MAX_ROWS,
     Charge,
+    Charged,
     UsageQuery,
     UsageSum,
     day_name,
@@ -31,12 +34,20 @@ _FIELDS = {"task": 6, "job": 7}
 """Of a charge as `charge.lua` has it."""
 
 
-async def charge(connections: Connections, charges: Sequence[Charge]) -> None:
+async def charge(connections: Connections, charges: Sequence[Charge]) -> Charged:
     """See `penstock.ports.queue.JobQueue.charge`."""
     rows = [_row(one) for one in folded(charges)]
+    refused: dict[str, BudgetState] = {}
+    some, told = False, list[BudgetState]()
     for first in range(0, len(rows), AT_ONCE):
         ask = {"charges": rows[first : first + AT_ONCE], "most": MOST}
-        await connections.call("charge", ask)
+        while (answer := await connections.call("charge", ask))[0] == "over":
+            for payer, flat in answer[1]:
+                await budgets.begin_anew(connections, payer, flat, float(answer[2]))
+        some = some or bool(answer[0])
+        refused |= {name: budgets.state_of(*budget) for name, budget in answer[1]}
+        told += [budgets.state_of(*budget) for budget in answer[2]]
+    return Charged(refused, some, told)
 
 
 def _row(one: Charge) -> list[Any]:

@@ -17,7 +17,17 @@ from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.queue import BaseQueue, Joining, QueueOptions
 from penstock.adapters.queue_clock import QueueClock
-from penstock.adapters.redis import address, feed, figures, lanes, ledger, rows, schedules, steps
+from penstock.adapters.redis import (
+    address,
+    budgets,
+    feed,
+    figures,
+    lanes,
+    ledger,
+    rows,
+    schedules,
+    steps,
+)
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
@@ -37,11 +47,12 @@ from penstock.errors import (
 )
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState, own_limits
+from penstock.model.budget import BudgetConfig, BudgetState
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
-from penstock.ports.ledger import Charge, UsageQuery, UsageSum
+from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, JobFilter, NewJobs, Stopped, Topic
 from penstock.ports.steps import SECRET_BYTES, SIGNAL_LIMIT, Recorded, StepRow, signal_wait
@@ -327,10 +338,19 @@ class RedisQueue(BaseQueue):
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
         return await figures.dead_groups(self.connections, tenant)
 
-    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
-        await ledger.charge(self.connections, charges)
+    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> Charged:
+        charged = await ledger.charge(self.connections, charges)
         if not soft:
             await self.synced()
+        return charged
+
+    async def budgets(self) -> list[BudgetState]:
+        return await budgets.read(self.connections, self.now())
+
+    async def set_budget(
+        self, payer: str, config: BudgetConfig | None, configured: str | None = None
+    ) -> bool:
+        return await budgets.store(self.connections, payer, config, configured, self.now())
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         return await ledger.usage(self.connections, query)

@@ -89,10 +89,20 @@ def _amounts(text: str) -> Amounts | None:
 
 def jobs(view: Reply, now: float) -> list[Job]:
     """See `view.jobs` in lua/common/view.lua."""
-    found, served, told = view
+    found, served, told, paused = view
     kinds = {kind for text in served for kind in json.loads(text)}
     families = {name: [lane(one)[0] for one in family] for name, family in told}
-    return [_job(entry, kinds, families, now) for entry in found]
+    reasons = _reasons(paused, now) if paused else {}
+    return [_job(entry, kinds, families, reasons, now) for entry in found]
+
+
+def _reasons(paused: Reply, now: float) -> dict[str, str]:
+    """Why jobs are paused whose budget, by its payer, is spent."""
+    from penstock.adapters.redis.budgets import state_of  # few queues have any
+    from penstock.lanes.budgets import why
+
+    states = [state_of(payer, flat) for payer, flat in paused if flat]
+    return {state.payer: why(state) for state in states if state.closed(now)}
 
 
 def table(flat: Reply) -> dict[str, str]:
@@ -101,7 +111,11 @@ def table(flat: Reply) -> dict[str, str]:
 
 
 def _job(
-    entry: Reply, served: Container[str], families: Mapping[str, list[LaneState]], now: float
+    entry: Reply,
+    served: Container[str],
+    families: Mapping[str, list[LaneState]],
+    reasons: Mapping[str, str],
+    now: float,
 ) -> Job:
     flat, spec_text, payload, result, history, scheduled, ahead, lines = entry
     row, common = table(flat), spec(spec_text)
@@ -139,6 +153,7 @@ def _job(
     )
     if state is JobState.QUEUED:
         in_lane = why_waiting(name, families[name], ahead, now) if ahead >= 0 else None
+        in_lane = reasons.get(row.get("paused", ""), in_lane)
         wait = row.get("waits_lane", "") if scheduled else None
         job.waiting_for = waiting_for(job, wait, served, in_lane, now)
     return job

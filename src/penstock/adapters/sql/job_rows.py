@@ -51,6 +51,10 @@ async def jobs_in(lanes: LaneRows, rows: Sequence[Row]) -> list[Job]:
         served = {kind for (kind,) in await tx.fetch("served_kinds", now=tx.now)}
         if waiting := _in_lines(rows):
             reasons = await why_waiting(lanes, waiting)
+        if any(row["ready"] > 2 for row in rows):
+            from penstock.adapters.sql import budgets  # few queues have any
+
+            reasons |= await budgets.reasons(tx, rows)
     return [_job_of(row, served, reasons, tx.now) for row in rows]
 
 

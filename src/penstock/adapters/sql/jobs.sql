@@ -209,6 +209,9 @@ WITH wanted (kind) AS (SELECT value FROM json_each(:kinds)),
 SELECT EXISTS (SELECT 1 FROM some CROSS JOIN jobs
                ON ready > 0 AND ready IN (1, 2)
                AND jobs.lane = some.lane AND jobs.kind = some.kind)
+    OR EXISTS (SELECT 1 FROM wanted JOIN paused_lines AS p USING (kind) CROSS JOIN jobs
+               ON jobs.ready > 0 AND jobs.ready = p.ready
+               AND jobs.lane = p.lane AND jobs.kind = p.kind)
     OR EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0 AND kind IN wanted)
     OR EXISTS (SELECT 1 FROM jobs WHERE holder IS NOT NULL AND kind IN wanted)
 

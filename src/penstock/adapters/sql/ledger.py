@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.ports.ledger import (
     IN_DETAIL,
     MAX_ROWS,
     Charge,
+    Charged,
     Payer,
     UsageQuery,
     UsageSum,
     day_name,
     folded,
 )
+
+if TYPE_CHECKING:
+    from penstock.adapters.sql.budgets import LockedBudgets, Woken
 
 FORGET_LIMIT = 500
 FIGURES = ("requests", "tokens", "input_tokens", "output_tokens", "cost", "unpriced", "reserved")
@@ -33,21 +37,31 @@ class _Place(NamedTuple):
     model: str
 
 
-async def charge(tx: Sql, charges: Sequence[Charge]) -> None:
-    """See `penstock.ports.queue.JobQueue.charge`. Rows are locked in the order of their keys."""
+async def charge(tx: Sql, charges: Sequence[Charge]) -> tuple[Charged, Woken]:
+    """See `penstock.ports.queue.JobQueue.charge`; and what lets those go on who may spend again.
+    Rows are locked in the order of their keys, budgets before charges."""
     sums: dict[_Place, Counter[str]] = defaultdict(Counter)
     left = folded(charges)
+    budgets = None
+    if await tx.one("any_budget"):
+        from penstock.adapters.sql.budgets import LockedBudgets  # few queues have any
+
+        budgets = await LockedBudgets.of(tx, left)
     while left:
         rows = await tx.fetch("known_charges", ids=[one.id for one in left])
         known = {row["id"]: row for row in rows}
         new = [one for one in left if one.id not in known and not one.void]
-        await _settle(tx, [(one, known[one.id]) for one in left if one.id in known], sums)
+        if budgets is not None:
+            new = budgets.admitted(new)
+        await _settle(tx, [(one, known[one.id]) for one in left if one.id in known], sums, budgets)
         entered = await _enter(tx, new)
         for one in new:
             if one.id in entered:
                 _count(sums, one, 1)
         # Somebody else has entered it in this moment: then it is known now.
         left = [one for one in new if one.id not in entered]
+        if budgets is not None:
+            budgets.take_back(left)
     changed = [
         {**place._asdict(), **{figure: by[figure] for figure in FIGURES}}
         for place, by in sorted(sums.items())
@@ -55,6 +69,9 @@ async def charge(tx: Sql, charges: Sequence[Charge]) -> None:
     ]
     if changed:
         await tx.execute_many("add_usage", changed)
+    if budgets is None:
+        return Charged({}, False, []), None
+    return await budgets.save()
 
 
 async def _enter(tx: Sql, new: Sequence[Charge]) -> set[str]:
@@ -71,7 +88,10 @@ async def _enter(tx: Sql, new: Sequence[Charge]) -> set[str]:
 
 
 async def _settle(
-    tx: Sql, found: Sequence[tuple[Charge, Row]], sums: dict[_Place, Counter[str]]
+    tx: Sql,
+    found: Sequence[tuple[Charge, Row]],
+    sums: dict[_Place, Counter[str]],
+    budgets: LockedBudgets | None,
 ) -> None:
     """Settle those that are still reserved, on the day that they were reserved on."""
     told, dropped = [], []
@@ -93,6 +113,8 @@ async def _settle(
             )
             _count(sums, now, 1)
             told.append(now._asdict())
+        if budgets is not None:
+            budgets.settled(one, before)
     if told:
         await tx.execute_many("settle_charge", told)
     if dropped:

@@ -28,8 +28,9 @@ from penstock.ports.steps import SECRET_BYTES, Recorded, StepRow
 
 if TYPE_CHECKING:
     from penstock.adapters.sql.schedules import SqlSchedules
+    from penstock.model.budget import BudgetConfig, BudgetState
     from penstock.ports.backlog import Backlog
-    from penstock.ports.ledger import Charge, UsageQuery, UsageSum
+    from penstock.ports.ledger import Charge, Charged, UsageQuery, UsageSum
 
 T = TypeVar("T")
 
@@ -180,10 +181,25 @@ class SqlQueue(BaseQueue):
             ((left,),) = await self.rows("any_work_of", kinds=list(kinds), **named)
         return bool(left)
 
-    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> None:
+    async def charge(self, charges: Sequence[Charge], *, soft: bool = False) -> Charged:
         from penstock.adapters.sql import ledger  # most jobs use nothing that is counted
 
-        await self.change(lambda tx: ledger.charge(tx, charges), soft=soft)
+        charged, opened = await self.change(lambda tx: ledger.charge(tx, charges), soft=soft)
+        if opened:
+            await self.change(opened)
+        return charged
+
+    async def budgets(self) -> list[BudgetState]:
+        from penstock.adapters.sql import budgets  # few queues have any
+
+        return await self.look(budgets.read)
+
+    async def set_budget(
+        self, payer: str, config: BudgetConfig | None, configured: str | None = None
+    ) -> bool:
+        from penstock.adapters.sql import budgets
+
+        return await budgets.set_budget(self.change, payer, config, configured)
 
     async def usage(self, query: UsageQuery) -> list[UsageSum]:
         from penstock.adapters.sql import ledger

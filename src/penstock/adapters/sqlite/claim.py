@@ -36,7 +36,7 @@ def claim(
     passed.
     """
     look = {"now": tx.now, "unknown": UNKNOWN_LANE}
-    due, overdue, unknown, crashed, lines = tx.execute(sql("pending"), look).fetchone()
+    due, overdue, unknown, crashed, lines, budgets = tx.execute(sql("pending"), look).fetchone()
     if overdue:
         run(fail_overdue(tx.shared))
     if due:
@@ -44,7 +44,9 @@ def claim(
     if unknown or due:
         _adopt(tx, want, weights, lane_config)
     lines = lines or due or unknown
-    in_lanes = claim_in_lanes(tx, member, want, lane_config) if lines and want.lanes else []
+    in_lanes: list[Lease] = []
+    if lines and want.lanes:
+        in_lanes = claim_in_lanes(tx, member, want, lane_config, budgets)
     kinds = tuple(want.kinds)
     ordinary = want.ordinary
     if ordinary is not None:

@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
 
 def claim_in_lanes(
-    tx: Transaction, member: int, want: Want, lane_config: Callable[[str], LaneConfig]
+    tx: Transaction,
+    member: int,
+    want: Want,
+    lane_config: Callable[[str], LaneConfig],
+    budgets: bool,
 ) -> list[Lease]:
-    """Lease up to `want.lanes` jobs that their lanes can take now, each with a start time."""
+    """Lease up to `want.lanes` jobs that their lanes can take now, each with a start time.
+    `budgets`: there are some, or jobs that one has paused."""
     kinds = tuple(want.kinds)
     leases: list[Lease] = []
     crashed = want.crashed
@@ -38,7 +43,7 @@ def claim_in_lanes(
         if not lanes:  # it was idle for so long that it was forgotten
             store.configure(tx, [name], lane_config)
             lanes = store.with_parent(tx, name)
-        leases += _claim(tx, member, lanes, kinds, room, crashed, ordinary, want.slack)
+        leases += _claim(tx, member, lanes, kinds, room, crashed, ordinary, want.slack, budgets)
         crashed = crashed and not any(lease.crashes for lease in leases)
     return leases
 
@@ -75,6 +80,7 @@ def _claim(
     crashed: bool,
     ordinary: int | None,
     slack: float,
+    budgets: bool,
 ) -> list[Lease]:
     lane, name = lanes[0], lanes[0].name
     store.end_lost_trials(tx, lanes)
@@ -83,13 +89,17 @@ def _claim(
         _look_again(tx, lanes, kinds)
         store.pass_on(tx, lanes)
         return []
-    picked = pick(tx, 1, name, kinds, waiting.choice(lane, most))
-    if crashed:
-        picked = pick(tx, 2, name, kinds, 1) + picked
+    choice, later = waiting.choice(lane, most), tx.now + LATER_SECONDS
+    if budgets:
+        from penstock.adapters.sqlite.budgets import choose  # few queues have any
+
+        picked, later = choose(tx, lanes, kinds, choice, crashed, later)
+    else:
+        picked = first(tx, name, kinds, choice, crashed)
     picked = within(picked, ordinary)
     if not picked:
         # Nobody there, or only jobs this process may not take just now.
-        _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
+        _look_at(tx, name, kinds, later, None)
         store.pass_on(tx, lanes)
         return []
     picked = waiting.chosen(lane, picked)[:most]
@@ -112,6 +122,14 @@ def _claim(
     _look_again(tx, lanes, kinds, waits_for)
     store.pass_on(tx, lanes)
     return leases
+
+
+def first(
+    tx: Transaction, name: str, kinds: Sequence[str], most: int, crashed: bool
+) -> list[Picked]:
+    """The first in the lines of a lane, with at most one that has a crash on its record."""
+    picked = pick(tx, 1, name, kinds, most)
+    return pick(tx, 2, name, kinds, 1) + picked if crashed else picked
 
 
 def _serve(tx: Transaction, name: str, picked: list[Picked]) -> None:
@@ -139,6 +157,8 @@ def _look_at(
     tx.execute(
         "DELETE FROM lines WHERE lane = ? AND kind IN (SELECT value FROM json_each(?))"
         " AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.ready > 0 AND jobs.ready IN (1, 2)"
-        " AND jobs.lane = lines.lane AND jobs.kind = lines.kind)",
+        " AND jobs.lane = lines.lane AND jobs.kind = lines.kind)"
+        " AND NOT EXISTS (SELECT 1 FROM paused_lines AS p"
+        " WHERE p.lane = lines.lane AND p.kind = lines.kind)",
         (name, json.dumps(list(kinds))),
     )

@@ -9,15 +9,28 @@ SELECT seq, lane, band, tenant FROM penstock.jobs
 WHERE state = 'queued' AND ready = 0 AND run_at <= $1 ORDER BY run_at, seq LIMIT $2
 FOR UPDATE SKIP LOCKED
 
+-- name: picked_columns
+coalesce(strpos(j.waits_lane, E'\n') > 0, false), j.seq, j.id, j.kind, j.tenant, j.payload, j.priority, j.lane, j.key,
+       j.log, j.parent_id, j.enqueued_at, j.run_at, j.deadline, j.timeout, j.max_retries,
+       j.attempts + 1, j.crashes, j.releases, j.token + 1,
+       '[' || array_to_string(j.history, ',') || ']', j.trace, 0.0::float8, 0.0::float8
+
+-- name: pick_paused
+-- The first in a line of jobs that a budget has paused: lane, kind, ready, how many.
+SELECT w.band, w.turn, {picked_columns}
+FROM (
+    SELECT o.band, o.turn, o.seq, o.ctid AS version FROM penstock.jobs AS o
+    WHERE o.ready > 0 AND o.ready = $3 AND o.lane = $1 AND o.kind = $2
+    ORDER BY o.band, o.turn, o.seq LIMIT $4 FOR UPDATE SKIP LOCKED) AS w
+JOIN penstock.jobs AS j ON j.seq = w.seq AND j.ctid = w.version
+ORDER BY w.band, w.turn, w.seq
+
 -- name: pick
 -- The first in the lines of lanes: lanes, how many of each, kinds, and whether one job with a
 -- crash on its record may be among them. A row is the lane's number, band, turn, whether it was
 -- suspended (its reason has a newline), and a lease. What was locked in another version than this
 -- statement sees is left for the next: its payload may have been replaced.
-SELECT w.n, w.band, w.turn, coalesce(strpos(j.waits_lane, E'\n') > 0, false), j.seq, j.id, j.kind, j.tenant, j.payload, j.priority, j.lane, j.key,
-       j.log, j.parent_id, j.enqueued_at, j.run_at, j.deadline, j.timeout, j.max_retries,
-       j.attempts + 1, j.crashes, j.releases, j.token + 1,
-       '[' || array_to_string(j.history, ',') || ']', j.trace, 0.0::float8, 0.0::float8
+SELECT w.n, w.band, w.turn, {picked_columns}
 FROM (
     SELECT l.n, head.ready, head.band, head.turn, head.seq, head.version
     FROM unnest($1::text[], $2::integer[]) WITH ORDINALITY AS l (lane, most, n)

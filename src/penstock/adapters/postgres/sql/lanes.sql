@@ -39,7 +39,9 @@ ON CONFLICT DO NOTHING
 
 -- name: ready_lines
 -- Lines of these kinds that are due, the longest waiting first: kinds, now, limit.
-SELECT DISTINCT ON (first.wake_at, first.lane) first.lane
+-- And whether there are budgets, or jobs that one has paused.
+SELECT DISTINCT ON (first.wake_at, first.lane) first.lane,
+       EXISTS (SELECT 1 FROM penstock.budgets) OR EXISTS (SELECT 1 FROM penstock.paused_lines)
 FROM unnest($1::text[]) AS k (kind) CROSS JOIN LATERAL (
     SELECT l.wake_at, l.lane FROM penstock.lines AS l
     WHERE l.kind = k.kind AND l.wake_at IS NOT NULL AND l.wake_at <= $2

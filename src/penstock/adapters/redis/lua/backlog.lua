@@ -1,15 +1,22 @@
 #!lua flags=no-writes
 -- needs: base lines
--- How long each line is, without a lane or in one: lane, kind, key, length. And how many jobs are
+-- How long each line is, without a lane or in one, also of jobs that a budget has paused: lane, kind,
+-- key, length. And how many jobs are
 -- scheduled, in all kinds and lanes.
 
 local found = {}
 
 local function add(lane, kind)
-  for _, prefix in ipairs({'alone:', 'line:'}) do
-    local key = prefix .. pair(lane, kind)
-    local length = redis.call('ZCARD', ns .. key)
-    if length > 0 then found[#found + 1] = {lane, kind, key, length} end
+  local whose = {''}
+  for _, payer in ipairs(redis.call('SMEMBERS', ns .. 'paused_by:' .. pair(lane, kind))) do
+    whose[#whose + 1] = 'paused:' .. payer .. '\n'
+  end
+  for _, paused in ipairs(whose) do
+    for _, prefix in ipairs({'alone:', 'line:'}) do
+      local key = paused .. prefix .. pair(lane, kind)
+      local length = redis.call('ZCARD', ns .. key)
+      if length > 0 then found[#found + 1] = {lane, kind, key, length} end
+    end
   end
 end
 

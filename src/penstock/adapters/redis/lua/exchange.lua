@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log stops turns lane_state usual_amounts amounts learnt limits breaker verdict waiting lanes lane_settle settle pick lane_claim claim
+-- needs: base lines jobs log stops turns lane_state usual_amounts amounts learnt limits breaker verdict waiting lanes lane_settle settle pick budgets lane_claim claim
 -- One trip of a worker process: take permits back, settle what has ended, note progress, claim.
 --
 -- An answer may be lost on its way. The process then says since which trip it has heard nothing;

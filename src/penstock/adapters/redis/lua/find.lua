@@ -4,7 +4,7 @@
 
 if ask.before then
   local seq = redis.call('ZSCORE', ns .. 'ids', ask.before)
-  if not seq then return {'', {{}, {}}} end
+  if not seq then return {'', {{}, {}, {}, {}}} end
   ask.cursor = tonumber(seq)
 end
 local rows, cursor = select.rows(ask.limit, true)

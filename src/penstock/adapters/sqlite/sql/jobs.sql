@@ -83,7 +83,8 @@ SELECT EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0 AND run_a
        EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now),
        EXISTS (SELECT 1 FROM jobs WHERE ready > 0 AND ready = 1 AND lane = :unknown),
        EXISTS (SELECT 1 FROM jobs WHERE ready > 0 AND ready = 2),
-       EXISTS (SELECT 1 FROM lines)
+       EXISTS (SELECT 1 FROM lines),
+       EXISTS (SELECT 1 FROM budgets) OR EXISTS (SELECT 1 FROM paused_lines)
 
 -- name: due
 SELECT seq, lane, band, tenant FROM jobs

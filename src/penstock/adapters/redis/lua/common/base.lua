@@ -27,6 +27,8 @@
 --   line:LANE,KIND     sorted set, all scores 0: the places ("band turn seq" in fixed width, so
 --                      that their order as text is the order of the line) of those claimable
 --   alone:LANE,KIND    the same for those that must run alone, having a crash on their record
+--   paused:PAYER,line:LANE,KIND  and alone: the same for those that a budget has paused, whose row has
+--                      `paused`; see budgets.lua
 --   scheduled          sorted set seq by run_at: queued for later
 --   put_off            the same by when that was planned, which is their `since`; see
 --                      bring_forward.lua

@@ -54,7 +54,13 @@ function jobs.crashed(row) return (tonumber(row.crashes) or 0) > 0 end
 
 -- The line a claimable job stands in.
 function jobs.line(row)
-  return ns .. (jobs.crashed(row) and 'alone:' or 'line:') .. pair(row.lane, row.kind)
+  local paused = (row.paused or '') ~= '' and 'paused:' .. row.paused .. '\n' or ''
+  return ns .. paused .. (jobs.crashed(row) and 'alone:' or 'line:') .. pair(row.lane, row.kind)
+end
+
+-- It stands in no line of a budget any more.
+function jobs.unpause(row)
+  if (row.paused or '') ~= '' then jobs.save(row, {paused = ''}) end
 end
 
 -- It is queued now; whoever calls this says where: in line, or scheduled.
@@ -90,6 +96,18 @@ function jobs.expect_nothing(row)
   end
 end
 
+-- Those that wait for a lane which is not their own, or for a budget, are due now.
+function jobs.expect_now(name)
+  for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'expecting:' .. name)) do
+    local at = redis.call('ZSCORE', ns .. 'scheduled', seq)
+    if at and tonumber(at) > now then
+      redis.call('HSET', jobs.key(seq), 'run_at', now, 'since', now)
+      redis.call('ZADD', ns .. 'scheduled', now, seq)
+      redis.call('ZADD', ns .. 'put_off', now, seq)
+    end
+  end
+end
+
 -- It is not scheduled any more.
 function jobs.unschedule(seq)
   redis.call('ZREM', ns .. 'scheduled', seq)
@@ -99,6 +117,7 @@ end
 -- It stands nowhere, for the moment.
 function jobs.step_aside(row)
   if (row.place or '') ~= '' then redis.call('ZREM', jobs.line(row), row.place) end
+  jobs.unpause(row)
   jobs.unschedule(row.seq)
 end
 

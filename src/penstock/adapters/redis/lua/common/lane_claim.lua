@@ -74,6 +74,28 @@ local function shorter(lane, row)
   return lane.timeout and (not own or lane.timeout < own) and exact(lane.timeout) or nil
 end
 
+-- The first in a lane's lines, or in those of the jobs that a budget has paused: one with a crash on
+-- its record, if there may be one, and others.
+local function first_in(prefix, name, kinds, most, crashed)
+  local picked = pick.first(prefix .. 'line:', name, kinds, most)
+  if crashed then
+    local alone = pick.first(prefix .. 'alone:', name, kinds, 1)
+    if alone[1] then table.insert(picked, 1, alone[1]) end
+  end
+  return picked
+end
+
+-- The first whose payers may spend; if there is nobody, when to look again.
+local function choose(some, kinds, most, crashed)
+  local name = some[1].name
+  if not budgets.any() then return first_in('', name, kinds, most, crashed) end
+  local function first(prefix, of_kinds, wanted)
+    return pick.within(first_in(prefix, name, of_kinds, wanted, crashed))
+  end
+  local counts = amounts.counted(some)
+  return budgets.choose(some, kinds, most, crashed, counts, first)
+end
+
 local function claim_in(some, member, want, room, crashed, ordinary)
   local lane, name, kinds = some[1], some[1].name, want.names
   lanes.end_lost_trials(some)
@@ -82,15 +104,11 @@ local function claim_in(some, member, want, room, crashed, ordinary)
     look_again(some, kinds)
     return {}
   end
-  local picked = pick.first('line:', name, kinds, line.choice(lane, most))
-  if crashed then
-    local alone = pick.first('alone:', name, kinds, 1)
-    if alone[1] then table.insert(picked, 1, alone[1]) end
-  end
+  local picked, later = choose(some, kinds, line.choice(lane, most), crashed)
   picked = pick.within(picked, ordinary)
   if #picked == 0 then
     -- Nobody there, or only jobs this process may not take just now.
-    look_at(name, kinds, now + line.LATER_SECONDS)
+    look_at(name, kinds, later or now + line.LATER_SECONDS)
     lanes.pass_on(some)
     return {}
   end

@@ -250,14 +250,7 @@ end
 
 -- Something changed: look at the lines of the lane and its children now.
 function lanes.wake_lane(name)
-  for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'expecting:' .. name)) do
-    local at = redis.call('ZSCORE', ns .. 'scheduled', seq)
-    if at and tonumber(at) > now then
-      redis.call('HSET', jobs.key(seq), 'run_at', now, 'since', now)
-      redis.call('ZADD', ns .. 'scheduled', now, seq)
-      redis.call('ZADD', ns .. 'put_off', now, seq)
-    end
-  end
+  jobs.expect_now(name)
   lanes.look_now(name)
   for _, child in ipairs(redis.call('SMEMBERS', ns .. 'family:' .. name)) do lanes.look_now(child) end
   wake('ready')

@@ -61,7 +61,8 @@ end
 
 function lines.empty(lane, kind)
   local name = pair(lane, kind)
-  return redis.call('EXISTS', ns .. 'line:' .. name, ns .. 'alone:' .. name) == 0
+  return redis.call(
+    'EXISTS', ns .. 'line:' .. name, ns .. 'alone:' .. name, ns .. 'paused_by:' .. name) == 0
 end
 
 -- Nobody waits in it.
@@ -80,8 +81,14 @@ end
 function lines.told(name)
   local waiting = 0
   for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
-    waiting = waiting + redis.call('ZCARD', ns .. 'line:' .. pair(name, kind))
-      + redis.call('ZCARD', ns .. 'alone:' .. pair(name, kind))
+    local prefixes = {''}
+    for _, payer in ipairs(redis.call('SMEMBERS', ns .. 'paused_by:' .. pair(name, kind))) do
+      prefixes[#prefixes + 1] = 'paused:' .. payer .. '\n'
+    end
+    for _, prefix in ipairs(prefixes) do
+      waiting = waiting + redis.call('ZCARD', ns .. prefix .. 'line:' .. pair(name, kind))
+        + redis.call('ZCARD', ns .. prefix .. 'alone:' .. pair(name, kind))
+    end
   end
   return {
     name, redis.call('HGETALL', lines.lane_key(name)), redis.call('SCARD', ns .. 'slots:' .. name),

@@ -70,6 +70,7 @@ function pick.lease(picked, member)
       'HSET', jobs.key(seq), 'state', 'running', 'token', row.token, 'attempts', row.attempts,
       'holder', member, 'started_at', now_text)
     jobs.expect_nothing(row)
+    jobs.unpause(row)
     jobs.end_burst(row)
     if (row.deadline or '') ~= '' then redis.call('ZREM', ns .. 'deadlines', seq) end
     local line, kind = places[one.line] or {}, seqs[one.kind] or {}
