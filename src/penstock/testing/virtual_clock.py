@@ -47,10 +47,12 @@ BUSY = "SELECT 1 FROM jobs WHERE state = 'running' OR (state = 'queued' AND run_
 """Whether something may happen at any time: a job runs, or waits for a lane."""
 DUE = (
     "SELECT min(run_at), min(deadline), (SELECT min(probed_at + probe_seconds) FROM lanes"
-    " WHERE step > 0 AND coalesce(health_url, address) IS NOT NULL)"
+    " WHERE step > 0 AND coalesce(health_url, address) IS NOT NULL),"
+    " (SELECT min(next_at) FROM schedules)"
     " FROM jobs WHERE state = 'queued'"
 )
-"""When else something happens: a job is due or too late, or a lane in trouble is probed."""
+"""When else something happens: a job is due or too late, a lane in trouble is probed, or a schedule
+has a tick."""
 
 NO_NETWORK = (
     "handlers have no network of their own on the virtual clock: ask with ctx.http, which "
@@ -227,6 +229,11 @@ class VirtualClock:
             with self._limited(limit):
                 return await work
         return self.run(work, limit)
+
+    async def ask(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A method of the queue, from whichever event loop."""
+        work = method(*args, **kwargs)
+        return await work if self.inside() else self.run(work)
 
     async def iterate(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The same for one that is an async iterator."""
