@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from penstock import runtime
 from penstock.adapters.queue import Joining
@@ -28,6 +28,7 @@ from penstock.testing.handler_threads import HandlerQueue, HandlerThread, this_t
 from penstock.testing.loop import SimulatedLoop, SimulatedProcess, Stuck
 from penstock.testing.machine import Machine, SimulatedQueue
 from penstock.testing.worker import MortalMember, SimulatedWorker
+from penstock.wiring.schedules import SyncSchedules
 
 log = logging.getLogger("penstock.testing")
 
@@ -380,6 +381,11 @@ class VirtualSync:
             return nullcontext()  # `running`: the worker of the test is there
 
         return call
+
+    @property
+    def schedules(self) -> SyncSchedules:
+        """See `SyncPenstock.schedules`."""
+        return SyncSchedules(cast(Any, self))
 
     def run(self, awaitable: Any) -> Any:
         """See `SyncPenstock.run`."""

@@ -73,6 +73,8 @@ async def test_a_schedule_that_is_made_meanwhile_has_its_ticks(
     await penstock_app.schedules.set("daily", "mail", {"to": "ada"}, every=86400)
     penstock_clock.advance(days=3)
     assert_enqueued("mail", {"to": "ada"}, times=3, state="completed")
+    with penstock_app.sync() as q:
+        assert [one.name for one in q.schedules.list()] == ["daily"]
 
 
 def test_who_waits_lets_time_pass_and_no_more_than_asked(
