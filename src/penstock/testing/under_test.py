@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
@@ -258,7 +259,7 @@ def _bind_virtual(
     undo.callback(clock.close)
     own.provider = SimulatedProvider(clock.monotonic)
     own.provider.answered = lambda: clock.worker.reach("request")
-    app._bind(cast(Any, _ElsewhereQueue()))
+    app._bind(cast(Any, _ElsewhereQueue(clock)))
     attributes = vars(app)
     for name, method in METHODS.items():
         attributes[name] = _routed(clock, method)
@@ -281,6 +282,10 @@ def _routed(clock: VirtualClock, method: Callable[..., Any]) -> Callable[..., An
 class _ElsewhereQueue:
     """Stands for a queue that is on a simulated computer: it is opened and closed there."""
 
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.now = clock.time
+
     async def open(self) -> None:
         """It is open."""
 
@@ -288,7 +293,21 @@ class _ElsewhereQueue:
         """It is closed by the end of the test."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "schedules":
+            return _ElsewhereSchedules(self._clock)
+        if inspect.iscoroutinefunction(found := getattr(self._clock.app.queue, name, None)):
+            return partial(self._clock.ask, found)
         raise PenstockError(
             f"on the virtual clock the queue is reached by the app's own methods, and not by "
             f"{name!r}"
         )
+
+
+class _ElsewhereSchedules:
+    """The schedules of that queue."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._clock.ask, getattr(self._clock.app.queue.schedules, name))

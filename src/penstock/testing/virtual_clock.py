@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from penstock import runtime
 from penstock.adapters.queue import Joining
@@ -28,6 +28,7 @@ from penstock.testing.handler_threads import HandlerQueue, HandlerThread, this_t
 from penstock.testing.loop import SimulatedLoop, SimulatedProcess, Stuck
 from penstock.testing.machine import Machine, SimulatedQueue
 from penstock.testing.worker import MortalMember, SimulatedWorker
+from penstock.wiring.schedules import SyncSchedules
 
 log = logging.getLogger("penstock.testing")
 
@@ -47,10 +48,12 @@ BUSY = "SELECT 1 FROM jobs WHERE state = 'running' OR (state = 'queued' AND run_
 """Whether something may happen at any time: a job runs, or waits for a lane."""
 DUE = (
     "SELECT min(run_at), min(deadline), (SELECT min(probed_at + probe_seconds) FROM lanes"
-    " WHERE step > 0 AND coalesce(health_url, address) IS NOT NULL)"
+    " WHERE step > 0 AND coalesce(health_url, address) IS NOT NULL),"
+    " (SELECT min(next_at) FROM schedules)"
     " FROM jobs WHERE state = 'queued'"
 )
-"""When else something happens: a job is due or too late, or a lane in trouble is probed."""
+"""When else something happens: a job is due or too late, a lane in trouble is probed, or a schedule
+has a tick."""
 
 NO_NETWORK = (
     "handlers have no network of their own on the virtual clock: ask with ctx.http, which "
@@ -228,6 +231,11 @@ class VirtualClock:
                 return await work
         return self.run(work, limit)
 
+    async def ask(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A method of the queue, from whichever event loop."""
+        work = method(*args, **kwargs)
+        return await work if self.inside() else self.run(work)
+
     async def iterate(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The same for one that is an async iterator."""
         items: AsyncIterator[Any] = method(self.app, *args, **kwargs)
@@ -373,6 +381,11 @@ class VirtualSync:
             return nullcontext()  # `running`: the worker of the test is there
 
         return call
+
+    @property
+    def schedules(self) -> SyncSchedules:
+        """See `SyncPenstock.schedules`."""
+        return SyncSchedules(cast(Any, self))
 
     def run(self, awaitable: Any) -> Any:
         """See `SyncPenstock.run`."""

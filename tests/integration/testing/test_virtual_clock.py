@@ -67,6 +67,16 @@ async def test_what_is_due_runs_in_its_order(
     assert_enqueued("mail", {"to": "book"}, state="completed", parent_id=nap.id)
 
 
+async def test_a_schedule_that_is_made_meanwhile_has_its_ticks(
+    penstock_app: Penstock, penstock_clock: VirtualClock
+) -> None:
+    await penstock_app.schedules.set("daily", "mail", {"to": "ada"}, every=86400)
+    penstock_clock.advance(days=3)
+    assert_enqueued("mail", {"to": "ada"}, times=3, state="completed")
+    with penstock_app.sync() as q:
+        assert [one.name for one in q.schedules.list()] == ["daily"]
+
+
 def test_who_waits_lets_time_pass_and_no_more_than_asked(
     penstock_app: Penstock, penstock_clock: VirtualClock
 ) -> None:
@@ -189,5 +199,5 @@ def test_time_goes_forward_only(penstock_clock: VirtualClock) -> None:
 def test_the_app_is_restored(penstock_source: Penstock) -> None:
     before = dict(vars(app))
     with own_queue(app, clock=True) as own, pytest.raises(PenstockError, match="own methods"):
-        _ = own.app.queue.now
+        _ = own.app.queue.listen
     assert vars(app) == before
