@@ -28,7 +28,7 @@ from penstock.engine.settler import Load, Settler
 from penstock.errors import QueueError
 from penstock.model.job import JobState
 from penstock.model.settings import EngineConfig
-from penstock.ports.queue import NO_LANE, Exchange, JobQueue, Lease, Settlement, Want
+from penstock.ports.queue import NO_LANE, Exchange, JobQueue, Lease, Member, Settlement, Want
 
 GATHER_SECONDS = 0.005
 """While the workers have jobs at hand, outcomes wait this long for company."""
@@ -90,8 +90,7 @@ class Dispatcher(Service):
         want, gives_way = self._share(want, load, freed)
         if want is not None:
             self.room.asking(want)
-        member = self.membership.member
-        exchange = await self._trip(load, want)
+        member, exchange = await self._trip(load, want)
         self.settler.stored(load)
         self.claims.settled([settlement.lease for settlement, _ in load.settlements])
         if member is not self.membership.member:
@@ -123,14 +122,16 @@ class Dispatcher(Service):
             return want._replace(lanes=0), True
         return want, False
 
-    async def _trip(self, load: Load, want: Want | None) -> Exchange:
+    async def _trip(self, load: Load, want: Want | None) -> tuple[Member, Exchange]:
+        """The membership it was made with: the process may have joined again meanwhile."""
         begun = runtime.monotonic()
         try:
             if load.charges:  # before the runs that have used it are over
                 from penstock.engine.charges import enter  # few jobs spend anything
 
                 await enter(load.charges, self.queue, self.settler)
-            exchange = await self.membership.member.exchange(
+            member = self.membership.member
+            exchange = await member.exchange(
                 [settlement for settlement, _ in load.settlements],
                 load.progress,
                 want,
@@ -145,8 +146,8 @@ class Dispatcher(Service):
         if any(lease.reserved for lease in exchange.leases):
             from penstock.engine.charges import start_all  # few lanes count amounts
 
-            return await start_all(exchange, self.queue, self.settings.prices, self.settler)
-        return exchange
+            exchange = await start_all(exchange, self.queue, self.settings.prices, self.settler)
+        return member, exchange
 
     async def _after(
         self, settled: list[tuple[Settlement, Run | None]], exchange: Exchange

@@ -8,10 +8,10 @@ from penstock import JobContext, Penstock
 from penstock.engine.charges import Charges
 from penstock.engine.settler import Settler
 from penstock.ports.ledger import Charged, UsageBy, UsageQuery, day_name
-from penstock.ports.queue import JobQueue, Member
+from penstock.ports.queue import JobQueue, Member, Want
 from tests.conformance.lane_support import LANE, a_day_ahead, config_of
 from tests.conformance.support import KIND, Ledger
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, until
 
 LIMITED = {"tokens_per_interval": 100_000, "interval_seconds": 600.0}
 PRICES = """
@@ -145,6 +145,41 @@ async def test_use_is_told_by_who_has_lost_the_lease(ledger: Ledger, tmp_path: P
         job = await app.enqueue(KIND)
         await app.wait(job.id, timeout=PATIENCE)
     assert (await by(queue, "job"))[job.id] == (2, 14, 0, 0, 0, 2, 0)
+
+
+async def test_jobs_claimed_where_the_process_joins_again_during_a_charge_are_run(
+    ledger: Ledger, tmp_path: Path, monkeypatch: Any
+) -> None:
+    queue, app = await open_app(ledger, tmp_path, api={})
+    helper = await ledger.join(queue, "other")
+
+    @app.job(KIND)
+    async def handler(ctx: JobContext) -> None:
+        async with ctx.lanes.permit(LANE, tokens=1000) as permit:
+            permit.used(tokens=7)
+
+    async with app.running() as orchestrator:
+        engine = orchestrator._engine
+        membership, room, charge = engine.membership, engine.dispatcher.room, app.queue.charge
+        first, want = membership.member, room.want
+
+        def want_at_any_time() -> Want:
+            engine.claims.likely = True
+            return want()
+
+        async def charge_after_joining_again(charges: Any, *, soft: bool = False) -> Charged:
+            if membership.member is first and asyncio.current_task() is engine.dispatcher.task:
+                ledger.lapse(first)
+                await helper.upkeep()
+                engine.events.lapsed.set()
+                await until(lambda: membership.member is not first, "another membership")
+            charged: Charged = await charge(charges, soft=soft)
+            return charged
+
+        monkeypatch.setattr(room, "want", want_at_any_time)
+        monkeypatch.setattr(app.queue, "charge", charge_after_joining_again)
+        job = await app.enqueue(KIND)
+        assert (await app.wait(job.id, timeout=PATIENCE)).attempts == 2
 
 
 async def test_queue_that_cannot_be_reached_loses_no_charge(
