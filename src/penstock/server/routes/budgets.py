@@ -5,13 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.api.tenant_view import TenantView
 from penstock.errors import BudgetNotFound
 from penstock.model.budget import tasks_of
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
 from penstock.server.bodies import json_body
-from penstock.server.dependencies import AdminAccess, ReadAccess
+from penstock.server.dependencies import AdminAccess, CallerView, ReadAccess
 from penstock.server.openapi import spec
 from penstock.server.schemas import NewBudget
 from penstock.wire.budgets import BudgetList, BudgetRemoved, BudgetView, budget_list, budget_view
@@ -19,7 +18,7 @@ from penstock.wire.budgets import BudgetList, BudgetRemoved, BudgetView, budget_
 routes = APIRouter()
 
 
-def _may_see(tenant_view: TenantView, payer: str) -> bool:
+def _may_see(tenant_view: CallerView, payer: str) -> bool:
     own = tenant_view.tenant
     return tenant_view.may_control or payer == f"tenant:{own}" or payer.startswith(tasks_of(own))
 
