@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import sqlite3
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -21,11 +23,12 @@ TIMEOUT = 4.0
 def block(farm: Farm, end: float) -> str:
     """Block until a time, and until the queue's file has the job that does so; its id."""
     give_up = time.monotonic() + 60.0
-    while time.monotonic() < give_up:
-        (row,) = farm.query("SELECT status ->> '$.blocked.job' FROM processes")
-        if row[0] and time.time() > end:
-            return str(row[0])
-        time.sleep(0.05)
+    with closing(sqlite3.connect(farm.path)) as connection:  # here: this is the place that is named
+        while time.monotonic() < give_up:
+            (row,) = connection.execute("SELECT status ->> '$.blocked.job' FROM processes")
+            if row[0] and time.time() > end:
+                return str(row[0])
+            time.sleep(0.05)
     raise AssertionError("nobody was named")
 
 

@@ -45,6 +45,9 @@ async def test_an_admin_sets_them_and_a_tenant_sees_its_own(site: Site) -> None:
     async with await site.client("anna", KeyScope.READ) as anna:
         seen = (await anna.get("/v1/budgets")).json()["budgets"]
         assert [one["payer"] for one in seen] == ["task:anna/1", "tenant:anna"]
+        assert (await anna.get("/v1/budgets/task:anna/1")).json() == seen[0]
+        assert (await anna.get("/v1/budgets/tenant:carl")).status_code == 404
+        assert (await anna.get("/v1/budgets/task:ann/1")).status_code == 404, "as one that is not"
         assert (await anna.put("/v1/budgets/tenant:anna", json={"cost": 9.0})).status_code == 403
 
 

@@ -54,6 +54,7 @@ async def spend(host: Host) -> None:
         days = (("1", now), ("2", now + DAY))
         charges = [Charge(name, at, Payer("a"), "llm", "m", 3, 2, 0, 5) for name, at in days]
         await app.queue.charge(charges)
+        await app.budgets.set("tenant:a", cost=5.00, per="day")
 
 
 async def test_metrics_tell_of_real_work_and_never_go_backwards(host: Host) -> None:

@@ -31,12 +31,20 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/tasks/{task_id}/searches": {"queries": ["colour"]},
     "/v1/tasks/{task_id}/stop": {"mode": "immediate"},
     "/v1/index/{document_id}": {"text": "a"},
+    "/v1/budgets/{payer}": {"tokens": 1000, "per": "day"},
     "/v1/schedules/{name}": {"kind": "keep", "payload": {"said": SECRET}, "every": 3600},
 }
 READS = {"/v1/search"}
 """Posts that change nothing."""
 FOR_ALL = {"/healthz", "/readyz"}
-FOR_ADMINS = {"/metrics", "/v1/periodic", "/v1/actions", "/v1/history"}
+FOR_ADMINS = {
+    "/metrics",
+    "/v1/periodic",
+    "/v1/actions",
+    "/v1/history",
+}
+CONTROLS = ("/v1/lanes/", "/v1/budgets/")
+"""What an operator changes."""
 ASKS = {"/v1/answers"}
 """Needs both."""
 
@@ -76,13 +84,14 @@ async def stored(site: Site) -> dict[str, str]:
         "{task_id}": task.id,
         "{answer_id}": answer.id,
         "{name}": "openalex",
+        "{payer}": "tenant:default",
     }
 
 
 def needed(method: str, path: str) -> set[KeyScope]:
     if path in FOR_ALL:
         return set()
-    if path in FOR_ADMINS or (path.startswith("/v1/lanes/") and method != "GET"):
+    if path in FOR_ADMINS or (path.startswith(CONTROLS) and method != "GET"):
         return {ADMIN}
     if path in ASKS and method == "POST":
         return {READ, WRITE}

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -134,7 +135,7 @@ def test_others_get_their_turn_though_nothing_starts() -> None:
         past("embed", "api", 5000.0),
         running=[under_way],
     ).run()
-    assert len(list(looks)) > 20
+    assert len(list(islice(looks, 4))) == 4
 
 
 def test_a_rate_holds_up_what_it_holds_up() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from penstock.api.tenant_view import TenantView
+from penstock.errors import BudgetNotFound
 from penstock.model.budget import tasks_of
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
@@ -17,23 +19,23 @@ from penstock.wire.budgets import BudgetList, BudgetRemoved, BudgetView, budget_
 routes = APIRouter()
 
 
+def _may_see(tenant_view: TenantView, payer: str) -> bool:
+    own = tenant_view.tenant
+    return tenant_view.may_control or payer == f"tenant:{own}" or payer.startswith(tasks_of(own))
+
+
 @routes.get("/v1/budgets", tags=["usage"], **spec(BudgetList))
 async def budgets(tenant_view: ReadAccess) -> Response:
     """List the budgets of the tenant and of its tasks; for admins, all."""
     found = await tenant_view.app.budgets.list()
-    if not tenant_view.may_control:
-        own = tenant_view.tenant
-        found = [
-            one
-            for one in found
-            if one.payer == f"tenant:{own}" or one.payer.startswith(tasks_of(own))
-        ]
-    return reply(budget_list(found))
+    return reply(budget_list([one for one in found if _may_see(tenant_view, one.payer)]))
 
 
 @routes.get("/v1/budgets/{payer:path}", tags=["usage"], **spec(BudgetView))
-async def budget(tenant_view: AdminAccess, payer: str) -> Response:
+async def budget(tenant_view: ReadAccess, payer: str) -> Response:
     """Return one budget, `tenant:NAME` or `task:TENANT/ID`, and what is spent of it."""
+    if not _may_see(tenant_view, payer):
+        raise BudgetNotFound(payer)
     return reply(budget_view(await tenant_view.app.budgets.get(payer)))
 
 
