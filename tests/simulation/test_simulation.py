@@ -19,6 +19,8 @@ from penstock import Job, JobContext, Penstock, runtime
 from penstock.engine.receipts import RunReceipts
 from penstock.errors import ConfigError
 from penstock.testing import SimulationFailed, simulate
+from penstock.testing.model import ReferenceModel
+from penstock.testing.rows import LaneRow, RowChange, SlotRow
 from tests.simulation.planted_bugs import AMOUNT_BUGS, BUGS, SERVER_BUGS, found
 from tests.simulation.workload import app, check, receiver, scenario
 
@@ -137,6 +139,29 @@ def test_seed_is_the_same_in_every_process() -> None:
     assert told[0] == told[1]
     assert told[0].count("steps=") == 2
     assert "has lost its lease" in told[0]
+
+
+def _lane(step: int, trial: int | None = None) -> LaneRow:
+    return LaneRow("api", step, trial, 4, None, None)
+
+
+def _said_of_a_lane_that_is_open(*changes: RowChange) -> list[str]:
+    """What the reference model says of a transaction."""
+    model = ReferenceModel(lambda: 0.0, [], weighted=False, now=lambda: 0.0, server=False)
+    model.commit([_lane(step=1)])
+    model.commit(changes)
+    return model.wrong
+
+
+def test_tries_are_counted_where_the_breaker_is_open_within_a_transaction() -> None:
+    """Trips that come together share one: the try may succeed in it, jobs begin, and a probe open
+    the breaker again."""
+    begun = [SlotRow("api", 1, job) for job in (11, 12)]
+    assert _said_of_a_lane_that_is_open(_lane(0), *begun, _lane(0), _lane(1)) == []
+    twice = ["2 tries at once in lane api, which is open"]
+    assert _said_of_a_lane_that_is_open(*begun, _lane(1, trial=11), _lane(0)) == twice
+    again = begun[0], _lane(1, trial=11), begun[1], _lane(1, trial=12)
+    assert _said_of_a_lane_that_is_open(_lane(0), _lane(1), *again) == twice
 
 
 def test_time_passes_only_in_the_simulation() -> None:

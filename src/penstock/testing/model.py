@@ -275,8 +275,7 @@ class ReferenceModel:
     def commit(self, changes: Sequence[RowChange]) -> None:
         """Judge a transaction."""
         self._commits += 1
-        before = dict(self._lanes)
-        taken: list[SlotRow] = []
+        taken: dict[str, list[SlotRow]] = {}
         for change in sorted(changes, key=lambda one: isinstance(one, MemberGone)):  # at its end
             match change:
                 case JobRow():
@@ -288,12 +287,17 @@ class ReferenceModel:
                     self._gone(change.number)
                 case SlotRow():
                     self._slots.add((change.lane, change.holder, change.ref))
-                    taken.append(change)
+                    taken.setdefault(change.lane, []).append(change)
                 case SlotFreed():
                     self._slots.discard((change.lane, change.holder, change.ref))
                     self._tries.get(change.lane, set()).discard((change.holder, change.ref))
                 case LaneRow():
-                    self._lanes[change.name] = change
+                    before, self._lanes[change.name] = self._lanes.get(change.name), change
+                    # Whoever takes slots of a lane stores it afterwards. A transaction may do so
+                    # several times, and the breaker close and open again between two of them.
+                    slots = taken.get(change.name, [])
+                    self._judge_tries(change, slots, before)
+                    slots.clear()
                 case StepRecord():
                     self._step(change)
                 case StepGone():
@@ -309,8 +313,8 @@ class ReferenceModel:
         self._served.update(self._claimed)
         self._served_at.update(dict.fromkeys(self._claimed, self._clock()))
         self._claimed.clear()
-        for lane in dict.fromkeys(one.lane for one in taken):
-            self._judge_slots(lane, taken, before.get(lane))
+        for lane in taken:
+            self._judge_slots(lane)
         for change in changes:
             match change:
                 case MemberGone():
@@ -556,23 +560,29 @@ class ReferenceModel:
 
     # Lanes.
 
-    def _judge_slots(self, lane: str, taken: Sequence[SlotRow], before: LaneRow | None) -> None:
+    def _judge_slots(self, lane: str) -> None:
         known = self._lanes.get(lane)
         if known is None:
             return  # the slots of questions are counted in their lane
         held = sum(one[0] == lane for one in self._slots)
         if held > known.places:
             self.wrong.append(f"{held} slots are taken in lane {lane} of {known.places}")
+
+    def _judge_tries(
+        self, known: LaneRow, taken: Sequence[SlotRow], before: LaneRow | None
+    ) -> None:
+        """While a breaker is open there is one try at a time. `taken`: since `before`."""
         if before is None or before.trial is None:
-            self._tries.pop(lane, None)  # a try is over once the lane has heard of it
-        if known.step and before is not None and before.step:
-            tries = self._tries.setdefault(lane, set())
-            for one in taken:
-                # A job that has begun may have its slot again, which starts no request.
-                if one.lane == lane and (one.ref > 0 or one.ref == known.trial):
-                    tries.add((one.holder, one.ref))
-            if len(tries) > 1:
-                self.wrong.append(f"{len(tries)} tries at once in lane {lane}, which is open")
+            self._tries.pop(known.name, None)  # a try is over once the lane has heard of it
+        if not known.step or before is None or not before.step:
+            return
+        tries = self._tries.setdefault(known.name, set())
+        # A job that has begun may have its slot again, which starts no request.
+        tries.update(
+            (one.holder, one.ref) for one in taken if one.ref > 0 or one.ref == known.trial
+        )
+        if len(tries) > 1:
+            self.wrong.append(f"{len(tries)} tries at once in lane {known.name}, which is open")
 
     def slots_left(self) -> list[str]:
         """Lanes of which slots are taken."""
