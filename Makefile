@@ -70,13 +70,13 @@ run: ## serve the quickstart example on localhost:8321
 	$(READY)$(VENV)/.run-stamp
 	$(BIN)/penstock serve examples.quickstart:app
 
-# Most tests wait more than they compute: six at a time (tests/support/parallel.py). Types take one
+# Most tests wait more than they compute: eight at a time (tests/support/parallel.py). Types take one
 # core for a minute, beside the first of them. All parts are run, whatever comes of the others.
 test: setup ## checks, and the tests
 	@$(MAKE) --no-print-directory -j3 -k style types suite
 
 suite:
-	$(BIN)/python -m pytest --workers 6 --durations=60
+	$(BIN)/python -m pytest --workers 8 --durations=60
 
 # The core: what needs no quiet machine. A part of the tests, so that they hold the floor that
 # pyproject.toml names by themselves.
